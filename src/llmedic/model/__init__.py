@@ -1,0 +1,1 @@
+"""Frozen values that every other package speaks: evidence in, verdict out. No logic beyond invariants."""
