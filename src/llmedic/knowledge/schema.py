@@ -15,14 +15,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Base of every record: frozen, by keyword, strict."""
 
 
-class Text(Record):
+class Text(Record, frozen=True):
     """A sentence in both languages."""
 
     en: str
     zh: str
 
 
-class Advice(Record):
+class Advice(Record, frozen=True):
     """One change of one variable.
 
     variable  an engine-neutral flag name (`max_num_seqs`), or a thing outside the engine ("gateway read timeout")
@@ -38,7 +38,7 @@ class Advice(Record):
     engines: tuple[str, ...] = ()
 
 
-class CauseText(Record):
+class CauseText(Record, frozen=True):
     """A cause of the closed list.
 
     explains  causes and symptoms downstream that this one brings about: they are shown beneath it
@@ -57,7 +57,7 @@ class CauseText(Record):
     """The usual remedy is a restart: the report says to take a snapshot first."""
 
 
-class LogPattern(Record):
+class LogPattern(Record, frozen=True):
     """A line that an engine, the driver or the kernel prints.
 
     literal   a substring every matching line has: the scanner looks for it first (case-sensitive, ASCII)
@@ -93,7 +93,7 @@ class LogPattern(Record):
     example: str = ""
 
 
-class Word(Record):
+class Word(Record, frozen=True):
     """An observation's name."""
 
     name: str
@@ -101,7 +101,7 @@ class Word(Record):
     meaning: Text
 
 
-class RuleCase(Record):
+class RuleCase(Record, frozen=True):
     """Evidence in case-file form that a rule must answer with the outcome it is listed under."""
 
     observations: dict[str, object] = {}
@@ -116,7 +116,7 @@ class RuleCase(Record):
     bench: list[dict[str, object]] = []
 
 
-class RuleCases(Record):
+class RuleCases(Record, frozen=True):
     """Every rule ships evidence that fires it, leaves it quiet and leaves it unknown."""
 
     fires: tuple[RuleCase, ...]
@@ -124,7 +124,7 @@ class RuleCases(Record):
     unknown: tuple[RuleCase, ...]
 
 
-class Rule(Record):
+class Rule(Record, frozen=True):
     """A condition over the evidence that speaks for or against a cause.
 
     confidence      how often the cause is right when this fires and nothing else is known; below 0.5 it speaks against
