@@ -1,0 +1,110 @@
+"""What a person asked for, in plain values: the command line fills these in, the use cases read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from llmedic.model.evidence import Evidence, Symptoms
+from llmedic.model.verdict import Verdict
+
+Lang = Literal["en", "zh"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How to get in. Nothing here is ever written to a bundle, a log or a report.
+
+    headers       sent with every request to a target
+    bearer        the token itself, already read from the environment; empty: none
+    ca_file       certificates to trust instead of the system's
+    cert_file     our client certificate, and key_file its key when that is a file of its own
+    """
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    bearer: str = field(default="", repr=False)
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where evidence comes from. Everything is optional; what is given is read side by side.
+
+    targets    engine URLs, prom+http(s) URLs, bundles (.zip) and directories, as typed
+    metrics    zero, one or two files of a metrics endpoint: with two, the window is what lies between them
+    logs       files; Path("-") is standard input
+    args       the engine's command line as typed
+    pid        a local engine process
+    case       a case file
+    symptoms   what the person ticked
+    """
+
+    targets: tuple[str, ...] = ()
+    metrics: tuple[Path, ...] = ()
+    logs: tuple[Path, ...] = ()
+    args: str = ""
+    pid: int | None = None
+    case: Path | None = None
+    symptoms: Symptoms = field(default_factory=Symptoms)
+
+    def __bool__(self) -> bool:
+        files = (*self.targets, *self.metrics, *self.logs)
+        return bool(files or self.args or self.case or self.symptoms) or self.pid is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnoseRequest:
+    """One diagnosis.
+
+    window_s       how long a live target is watched, in seconds
+    compare_to_s   judge the window against the same length this many seconds ago (Prometheus only)
+    baseline       name in the store or path of a stored baseline
+    save_baseline  store this window under the name when it is healthy
+    probe          send one short completion: it costs the target a request, so it is never the default
+    """
+
+    sources: Sources
+    access: Access = field(default_factory=Access)
+    window_s: float = 15.0
+    compare_to_s: float | None = None
+    baseline: str = ""
+    save_baseline: str = ""
+    probe: bool = False
+    lang: Lang = "en"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRequest:
+    """One bundle: the same sources as a diagnosis, written to `output` instead of judged."""
+
+    sources: Sources
+    output: Path
+    access: Access = field(default_factory=Access)
+    window_s: float = 15.0
+    compare_to_s: float | None = None
+    probe: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The verdict, and the evidence it rests on."""
+
+    verdict: Verdict
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What was written: the file, how many raw inputs, and one line per input that could not be had."""
+
+    path: Path
+    inputs: int
+    missing: tuple[str, ...] = ()
+
+
+Progress = Callable[[str], None]
+"""Takes one line for standard error; the use cases say what they wait for."""
