@@ -82,7 +82,11 @@ class Symptoms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All that the sources found, in the words of the vocabulary, and the gaps they met."""
+    """All that the sources found, in the words of the vocabulary, and the gaps they met.
+
+    log_lines counts the log lines that were looked at: zero means that no log was given, so that a line that was
+    not found says nothing.
+    """
 
     observations: tuple[Observation, ...] = ()
     events: tuple[LogEvent, ...] = ()
@@ -91,3 +95,4 @@ class Evidence:
     symptoms: Symptoms = field(default_factory=Symptoms)
     deployment: Deployment = field(default_factory=Deployment)
     gaps: tuple[Gap, ...] = ()
+    log_lines: int = 0

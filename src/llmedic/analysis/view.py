@@ -1,0 +1,211 @@
+"""Evidence, indexed for rules: one number per quantity, with the fact that shows where it came from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from llmedic.knowledge.conditions import Quantity
+from llmedic.model import units
+from llmedic.model.deployment import Flag, FlagValue
+from llmedic.model.evidence import Evidence, KubernetesFact, LogEvent
+from llmedic.model.finding import Fact
+from llmedic.model.observation import Change, Observation, Quantiles, Series, Value
+
+SOURCES = ("metrics", "engine", "prometheus", "process", "probe", "case", "requests", "bench", "log")
+"""Whom to believe first when several sources give the same name: live counters before log lines."""
+STATED = frozenset({"args", "process", "log", "case", "server-info"})
+"""Origins that list what the user set: a flag that is missing there has its default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A number and the fact that shows it."""
+
+    number: float
+    fact: Fact
+
+
+class View:
+    """Looks quantities up in evidence. `defaults` holds the engine's default flags."""
+
+    def __init__(self, evidence: Evidence, defaults: Mapping[str, FlagValue] | None = None) -> None:
+        self.evidence = evidence
+        self.defaults = dict(defaults or {})
+        self._observations: dict[tuple[str, str, str], list[Observation]] = defaultdict(list)
+        for observation in evidence.observations:
+            key = observation.name, observation.period, observation.instance
+            self._observations[key].append(observation)
+        for found in self._observations.values():
+            found.sort(key=lambda o: SOURCES.index(o.source) if o.source in SOURCES else len(SOURCES))
+        self.events: dict[str, list[LogEvent]] = defaultdict(list)
+        for event in evidence.events:
+            self.events[event.id].append(event)
+        self.flags: dict[str, Flag] = {flag.name: flag for flag in reversed(evidence.deployment.flags)}
+        self.flags_stated = any(flag.origin in STATED for flag in evidence.deployment.flags)
+
+    def observation(self, name: str, period: str = "window", instance: str = "") -> Observation | None:
+        """The most trusted observation of that name, or None."""
+        found = self._observations.get((name, period, instance))
+        return found[0] if found else None
+
+    def all_of(self, name: str, period: str = "window") -> list[Observation]:
+        """Every source's observation of the service-level value."""
+        return list(self._observations.get((name, period, ""), ()))
+
+    def instances(self, name: str, period: str = "window") -> dict[str, Observation]:
+        """The observation of each replica or data-parallel engine."""
+        return {
+            instance: found[0]
+            for (key, when, instance), found in self._observations.items()
+            if key == name and when == period and instance
+        }
+
+    def read(self, quantity: Quantity) -> Reading | None:
+        """The number that a quantity stands for; None when it was not seen."""
+        match quantity.where:
+            case "observation":
+                return self._observed(quantity)
+            case "flag":
+                return self._number_fact(str(quantity), self.flag(quantity.name), source=self.origin(quantity.name))
+            case "log":
+                return self._logged(quantity)
+            case _:
+                return self._number_fact(str(quantity), self.fact(str(quantity)), source="facts")
+
+    def number(self, name: str, statistic: str = "typical", period: str = "window") -> float | None:
+        """Shorthand for an observation's statistic."""
+        reading = self.read(Quantity(where="observation", name=name, statistic=statistic, period=period))
+        return reading.number if reading else None
+
+    def flag(self, name: str) -> FlagValue:
+        """The flag's value, its default when the user's settings are known and do not name it, else None."""
+        if name in self.flags:
+            return self.flags[name].value
+        return self.defaults.get(name) if self.flags_stated else None
+
+    def knows_flag(self, name: str) -> bool:
+        """Whether the flag's state is known, set or not."""
+        return name in self.flags or self.flags_stated
+
+    def origin(self, name: str) -> str:
+        """Where the flag's value was read."""
+        return self.flags[name].origin if name in self.flags else "default"
+
+    @property
+    def has_log(self) -> bool:
+        """Whether any log was read, so that a line that is not there says something."""
+        return self.evidence.log_lines > 0
+
+    def kubernetes(self, path: str) -> list[KubernetesFact]:
+        """The leaves whose dotted path ends in `path` or passes through it."""
+        wanted = f".{path}."
+        return [leaf for leaf in self.evidence.kubernetes if wanted in f".{leaf.path}."]
+
+    def fact(self, path: str) -> object:
+        """A fact by its dotted path ("hardware.count", "model.name", "model.rope_scaling.factor"), or None."""
+        head, _, tail = path.partition(".")
+        deployment = self.evidence.deployment
+        if head == "hardware":
+            found = getattr(deployment.hardware, tail, None)
+            return None if found == "" else found
+        if head == "model" and tail == "name":
+            return deployment.model.name or None
+        if head == "model":
+            return _nested(deployment.model.config, tail)
+        if head == "environment":
+            return deployment.environment.get(tail)
+        return getattr(deployment, head, "") or None
+
+    def _observed(self, quantity: Quantity) -> Reading | None:
+        observation = self.observation(quantity.name, quantity.period)
+        number = statistic(observation.value, quantity.statistic) if observation else None
+        if observation is None or number is None:
+            return None
+        return Reading(number=number, fact=fact_of(observation, quantity.statistic, number))
+
+    def _logged(self, quantity: Quantity) -> Reading | None:
+        for event in self.events.get(quantity.name, ()):
+            found = event.fields.get(quantity.statistic)
+            if isinstance(found, float | int):
+                return self._number_fact(quantity.statistic, found, source=event.source)
+        return None
+
+    @staticmethod
+    def _number_fact(name: str, found: object, *, source: str) -> Reading | None:
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            return None
+        return Reading(number=float(found), fact=Fact(name=name, value=units.show(found), source=source))
+
+
+def fact_of(observation: Observation, statistic: str, number: float, compared_to: str = "") -> Fact:
+    """The observation's statistic as a fact to show."""
+    name = observation.name if statistic in ("typical", "") else f"{observation.name} {statistic}"
+    window = f"{observation.window_s:.0f} s" if observation.window_s else ""
+    if observation.period != "window":
+        window = f"{observation.period} {window}".strip()
+    return Fact(
+        name=name,
+        value=units.show(number, observation.unit),
+        unit=observation.unit,
+        window=window,
+        source=observation.source,
+        compared_to=compared_to,
+    )
+
+
+def statistic(value: Value, name: str) -> float | None:
+    """One number out of a value; None when the value does not have it.
+
+    "typical" is the number itself, the mean (else the median) of a distribution, the mean of a series, and
+    the after-side of a change.
+    """
+    if isinstance(value, Change):
+        return statistic(value.after, name)
+    if isinstance(value, Series):
+        return _of_series([number for _, number in value.points], name)
+    if isinstance(value, Quantiles):
+        return _of_quantiles(value, name)
+    return None if name == "spread" else float(value)
+
+
+def _of_series(values: Sequence[float], name: str) -> float | None:
+    match name:
+        case "typical" | "mean":
+            return fmean(values)
+        case "min":
+            return min(values)
+        case "max":
+            return max(values)
+        case "first":
+            return values[0]
+        case "last":
+            return values[-1]
+        case "spread":
+            return max(values) - min(values)
+        case _:
+            return sorted(values)[min(len(values) - 1, int(len(values) * float(name.removeprefix("p")) / 100))]
+
+
+def _of_quantiles(value: Quantiles, name: str) -> float | None:
+    order: Iterable[str]
+    match name:
+        case "typical" | "mean" | "last":
+            order = ("mean", "p50", "p90", "p99", "max")
+        case "max":
+            order = ("max", "p99", "p95", "p90")
+        case "min" | "p50" | "p90" | "p95" | "p99":
+            order = (name,)
+        case _:
+            return None
+    return next((found for field in order if (found := getattr(value, field)) is not None), None)
+
+
+def _nested(tree: object, path: str) -> object:
+    for key in path.split("."):
+        if not isinstance(tree, Mapping) or key not in tree:
+            return None
+        tree = tree[key]
+    return tree
