@@ -1,0 +1,233 @@
+"""The case file: evidence typed by hand or taken from a ticket (format: docs/reference/case-file.md).
+
+A case file holds several kinds of evidence. `capture` takes it apart, so that its log text is read by the log source
+and its command line by the flags source, exactly as if they had been given by themselves; `read` reads the rest.
+Prose (`title`, `report`) and the answer (`expect`, `source`, `confidence`) are never looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import yaml
+
+from llmedic import errors
+from llmedic.knowledge import symptoms as symptom_words
+from llmedic.knowledge import vocabulary
+from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
+from llmedic.model.evidence import BenchRow, Evidence, KubernetesFact, Symptoms
+from llmedic.model.observation import Change, Observation, Quantiles, Series, Value
+from llmedic.model.raw import Raw
+
+SOURCE = "case"
+MAX_BYTES = 4 << 20
+MAX_NODES = 50_000
+IGNORED = frozenset({"id", "title", "report", "expect", "source", "confidence"})
+"""Prose and answers: allowed in the file, never read."""
+KEYS = frozenset({"engine", "hardware", "model", "launch", "observations", "log", "gpu", "kubernetes", "bench", "symptoms"})
+ENGINES = ("sglang", "llama.cpp", "ollama", "tgi", "vllm")
+"""Words to look for in a typed engine name; vLLM last, because others describe themselves by it."""
+
+
+def capture(name: str, body: bytes) -> tuple[Raw, ...]:
+    """The case file's parts, each as the raw input of the source that can read it.
+
+    Raises:
+        InputError: not YAML, unknown keys, unknown observations or symptoms, values of the wrong shape.
+    """
+    case = _load(name, body)
+    engine = engine_name(_mapping(case.get("engine"), name, "engine").get("name"))
+    raws = [Raw(source=SOURCE, kind="case", target=name, body=body)]
+    launch = _mapping(case.get("launch"), name, "launch")
+    if args := launch.get("args"):
+        if not isinstance(args, list):
+            raise errors.InputError(f"{name}: launch.args is a list of words", hint="args: [--max-num-seqs, '4']")
+        words = json.dumps([str(word) for word in args]).encode()
+        raws.append(Raw(source="flags", kind="args", target=name, body=words, meta={"engine": engine, "origin": "case"}))
+    for key in ("log", "gpu"):
+        if text := case.get(key):
+            raws.append(Raw(source="logs", kind="lines", target=key, body=str(text).encode(), meta={"engine": engine}))
+    _evidence(name, case)  # whatever is wrong with it is said now, not when it is judged
+    return tuple(raws)
+
+
+def read(raws: Sequence[Raw]) -> Evidence:
+    """What the case files say beside their log and command line."""
+    evidence = [_evidence(raw.target, _load(raw.target, raw.body)) for raw in raws]
+    return evidence[0] if len(evidence) == 1 else Evidence()
+
+
+def engine_name(typed: object) -> str:
+    """The engine that a typed name means ("llama.cpp server" → "llama.cpp"); "" for none we know."""
+    lowered = str(typed or "").lower()
+    if "text-generation-inference" in lowered:
+        return "tgi"
+    return next((engine for engine in ENGINES if engine in lowered or engine.replace(".", "") in lowered), "")
+
+
+def _load(name: str, body: bytes) -> Mapping[str, object]:
+    if len(body) > MAX_BYTES:
+        raise errors.InputError(f"{name}: larger than {MAX_BYTES >> 20} MiB", hint="give long logs with --log FILE")
+    try:
+        case = yaml.load(body, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        where = " ".join(str(error).split())[:200]
+        raise errors.InputError(f"{name}: not a YAML case file: {where}", hint="see docs/reference/case-file.md") from error
+    if not isinstance(case, dict):
+        raise errors.InputError(f"{name}: a case file is a mapping", hint=f"its keys are {', '.join(sorted(KEYS))}")
+    if unknown := sorted(str(key) for key in case if key not in KEYS | IGNORED):
+        raise errors.InputError(f"{name}: unknown keys: {', '.join(unknown)}", hint=f"known: {', '.join(sorted(KEYS))}")
+    return cast("Mapping[str, object]", case)
+
+
+def _evidence(name: str, case: Mapping[str, object]) -> Evidence:
+    engine = _mapping(case.get("engine"), name, "engine")
+    hardware, model = _mapping(case.get("hardware"), name, "hardware"), _mapping(case.get("model"), name, "model")
+    launch = _mapping(case.get("launch"), name, "launch")
+    environment = _mapping(launch.get("env"), name, "launch.env")
+    deployment = Deployment(
+        engine=engine_name(engine.get("name")),
+        version=str(engine.get("version") or ""),
+        environment={key: str(value) for key, value in environment.items()},
+        model=ModelFacts(name=str(model.get("name") or ""), config=_mapping(model.get("config"), name, "model.config")),
+        hardware=_hardware(name, hardware),
+    )
+    observations = _mapping(case.get("observations"), name, "observations")
+    return Evidence(
+        observations=tuple(_observation(name, key, value) for key, value in observations.items()),
+        bench=tuple(_bench(name, row) for row in _list(case.get("bench"), name, "bench")),
+        kubernetes=tuple(_kubernetes(_list(case.get("kubernetes"), name, "kubernetes"), name)),
+        symptoms=_symptoms(name, _mapping(case.get("symptoms"), name, "symptoms")),
+        deployment=deployment,
+    )
+
+
+def _hardware(name: str, keys: Mapping[str, object]) -> HardwareFacts:
+    known = HardwareFacts.__dataclass_fields__
+    if unknown := sorted(set(keys) - set(known)):
+        raise errors.InputError(f"{name}: unknown keys in hardware: {', '.join(unknown)}", hint=f"known: {', '.join(known)}")
+    texts = {key: str(keys.get(key) or "") for key in ("accelerator", "interconnect")}
+    return HardwareFacts(
+        accelerator=texts["accelerator"],
+        interconnect=texts["interconnect"],
+        count=_whole(keys.get("count")),
+        host_cpus=_whole(keys.get("host_cpus")),
+        memory_gib=_number(keys.get("memory_gib")),
+        host_memory_gib=_number(keys.get("host_memory_gib")),
+        compute_capability=_number(keys.get("compute_capability")),
+    )
+
+
+def _observation(name: str, key: str, raw: object) -> Observation:
+    word = vocabulary.word(str(key))
+    if word is None:
+        raise errors.InputError(f"{name}: unknown observation {key!r}", hint="llmedic explain lists the names")
+    return Observation(name=word.name, value=_value(name, key, raw), unit=word.unit, source=SOURCE)
+
+
+def _bench(name: str, row: object) -> BenchRow:
+    keys = dict(_mapping(row, name, "bench row"))
+    label = str(keys.pop("label", ""))
+    for key in keys:
+        if vocabulary.word(str(key)) is None:
+            raise errors.InputError(f"{name}: unknown observation {key!r} in bench", hint="llmedic explain lists the names")
+    return BenchRow(label=label, values={key: _value(name, key, value) for key, value in keys.items()})
+
+
+def _value(name: str, key: str, raw: object) -> Value:
+    if isinstance(raw, dict) and set(raw) == {"before", "after"}:
+        before, after = _single(name, key, raw["before"]), _single(name, key, raw["after"])
+        return Change(before=before, after=after)
+    if isinstance(raw, list):
+        points = [pair for pair in raw if isinstance(pair, list) and len(pair) == 2]
+        if not raw or len(points) != len(raw):
+            raise _shape(name, key)
+        return Series(points=tuple((_float(name, key, time), _float(name, key, value)) for time, value in points))
+    return _single(name, key, raw)
+
+
+def _single(name: str, key: str, raw: object) -> float | Quantiles:
+    if not isinstance(raw, dict):
+        return _float(name, key, raw)
+    if not raw or not set(raw) <= {"p50", "p90", "p95", "p99", "mean", "min", "max", "count"}:
+        raise _shape(name, key)
+    return Quantiles(**{str(stat): _float(name, key, value) for stat, value in raw.items()})
+
+
+def _float(name: str, key: str, raw: object) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or raw != raw:
+        raise _shape(name, key)
+    return float(raw)
+
+
+def _shape(name: str, key: str) -> errors.InputError:
+    return errors.InputError(
+        f"{name}: {key} has no value that can be read",
+        hint="a number, {before:, after:}, {p50:, p90:, p99:, mean:, min:, max:} or a list of [seconds, value]",
+    )
+
+
+def _symptoms(name: str, keys: Mapping[str, object]) -> Symptoms:
+    if unknown := sorted(set(keys) - {"seen", "when", "not_when"}):
+        raise errors.InputError(f"{name}: unknown keys in symptoms: {', '.join(unknown)}", hint="known: seen, when, not_when")
+    ticked = {kind: [str(one) for one in _list(keys.get(kind), name, kind)] for kind in ("seen", "when", "not_when")}
+    for kind, ids in ticked.items():
+        for one in ids:
+            symptom_words.check(one, "seen" if kind == "seen" else "when")
+    return Symptoms(
+        seen=frozenset(ticked["seen"]), when=frozenset(ticked["when"]), not_when=frozenset(ticked["not_when"])
+    )
+
+
+@dataclass(slots=True)
+class _Budget:
+    nodes: int = MAX_NODES
+
+
+def _kubernetes(objects: Sequence[object], name: str) -> Iterator[KubernetesFact]:
+    budget = _Budget()
+    for item in objects:
+        kind = str(item.get("kind", "")) if isinstance(item, dict) else ""
+        yield from _leaves(item, kind, "", budget, name)
+
+
+def _leaves(item: object, kind: str, path: str, budget: _Budget, name: str) -> Iterator[KubernetesFact]:
+    budget.nodes -= 1
+    if budget.nodes < 0:
+        raise errors.InputError(f"{name}: too many Kubernetes fields", hint="keep the objects of the engine only")
+    if isinstance(item, dict):
+        for key, value in item.items():
+            yield from _leaves(value, kind, f"{path}.{key}".lstrip("."), budget, name)
+    elif isinstance(item, list):
+        for value in item:
+            yield from _leaves(value, kind, path, budget, name)
+    elif item is None or isinstance(item, str | bool | int | float):
+        yield KubernetesFact(kind=kind, path=path, value=float(item) if type(item) is int else item)
+
+
+def _mapping(raw: object, name: str, key: str) -> Mapping[str, object]:
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise errors.InputError(f"{name}: {key} is a mapping", hint="see docs/reference/case-file.md")
+    return {str(one): value for one, value in raw.items()}
+
+
+def _list(raw: object, name: str, key: str) -> Sequence[object]:
+    if raw is None:
+        return ()
+    if not isinstance(raw, list):
+        raise errors.InputError(f"{name}: {key} is a list", hint="see docs/reference/case-file.md")
+    return raw
+
+
+def _number(raw: object) -> float | None:
+    return float(raw) if isinstance(raw, int | float) and not isinstance(raw, bool) else None
+
+
+def _whole(raw: object) -> int | None:
+    number = _number(raw)
+    return None if number is None else int(number)
