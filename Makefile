@@ -14,6 +14,9 @@ RUNTIME := $(VENV)/.runtime-installed
 TOOLS := $(VENV)/.tools-installed
 INSTALLED_FROM := pyproject.toml src/llmedic/__init__.py
 
+# Errors only: on the first run nobody can act on pip's warnings.
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
+
 # Exit code 1 of `llmedic diagnose` says that it found something: for these targets that is success.
 FINDINGS_ARE_FINE = || [ $$? -eq 1 ]
 
@@ -56,13 +59,13 @@ bench: $(TOOLS) ## Measure our own speed
 
 wheel: $(RUNTIME) ## Build dist/llmedic-*.whl
 	@rm -rf dist
-	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@$(BIN)/python -m pip wheel -qq --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
 wheel-demo: wheel ## Prove that the wheel is complete: the same verdict from it as from the checkout
 	@rm -rf $(WHEEL_DEMO)
 	@$(PYTHON) -m venv $(WHEEL_DEMO)
-	@$(WHEEL_DEMO)/bin/python -m pip install --quiet dist/*.whl
+	@$(WHEEL_DEMO)/bin/python -m pip install -qq --disable-pip-version-check dist/*.whl
 	@$(BIN)/llmedic diagnose --format json $(DEMO_BUNDLE) > $(WHEEL_DEMO)/checkout.json $(FINDINGS_ARE_FINE)
 	@$(WHEEL_DEMO)/bin/llmedic diagnose --format json $(DEMO_BUNDLE) > $(WHEEL_DEMO)/wheel.json $(FINDINGS_ARE_FINE)
 	@cmp $(WHEEL_DEMO)/checkout.json $(WHEEL_DEMO)/wheel.json
@@ -82,11 +85,11 @@ $(RUNTIME): $(INSTALLED_FROM)
 	  || { echo "error: $(PYTHON) is not Python 3.11 or newer" >&2; echo "hint: make PYTHON=python3.12 …" >&2; exit 2; }
 	@echo "Setting up $(VENV): LLMedic and what it needs"
 	@$(PYTHON) -m venv $(VENV) || { echo "hint: on Debian, apt-get install python3-venv" >&2; exit 2; }
-	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable .
+	@$(PIP_INSTALL) --upgrade 'pip>=25.1'
+	@$(PIP_INSTALL) --editable .
 	@touch $@
 
 $(TOOLS): $(RUNTIME)
 	@echo "Setting up $(VENV): the checkers and test tools"
-	@$(BIN)/python -m pip install --quiet --group dev
+	@$(PIP_INSTALL) --group dev
 	@touch $@

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
+
+from llmedic.knowledge import load
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "llmedic"
@@ -94,3 +97,14 @@ def test_nothing_published_names_a_private_path() -> None:
     ]
 
     assert [] == named
+
+
+def test_every_data_file_is_a_list_of_records_that_can_be_read_one_by_one() -> None:
+    """`load.chunks` finds records by their first line: one that starts otherwise would be lost without a word."""
+    data = SOURCE / "knowledge" / "data"
+    files = [str(path.relative_to(data)) for path in sorted(data.rglob("*.yaml"))]
+
+    found = {file: len(load.chunks(file)) for file in files}
+
+    assert files
+    assert {file: len(yaml.safe_load(load.text(file))) for file in files} == found
