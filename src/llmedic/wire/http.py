@@ -98,6 +98,13 @@ def shown(url: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, netloc, parts.path, query, ""))
 
 
+def check(url: str, access: Access) -> None:
+    """Raise UsageError or InputError now for what could never work, whatever the server does."""
+    target = _checked(url)
+    _headers(target, access, {})
+    _manager(_proxy(target), access.cacert, access.cert, access.key)
+
+
 class _Exchange:
     """The state that the waiting thread and the working thread share."""
 
