@@ -1,0 +1,95 @@
+"""The words of a report that belong to no cause: headings, states and layers, in both languages.
+
+A plain table, so that a report costs no parsing. `{…}` are places filled in by the renderer.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Lang = Literal["en", "zh"]
+
+LABELS: dict[str, tuple[str, str]] = {
+    # health
+    "health.healthy": ("healthy", "正常"),
+    "health.degraded": ("degraded", "性能下降"),
+    "health.down": ("down", "不可用"),
+    "health.unknown": ("unknown", "未知"),
+    # layers and their states
+    "layer.load": ("load", "负载"),
+    "layer.capacity": ("capacity", "调度/容量"),
+    "layer.hardware": ("hardware", "算子/硬件"),
+    "layer.params": ("params", "数值/参数"),
+    "layer.deployment": ("deployment", "部署"),
+    "layer.gateway": ("gateway", "网关"),
+    "layer.none": ("none", "无"),
+    "status.ok": ("ok", "正常"),
+    "status.cause": ("CAUSE", "根因"),
+    "status.symptom": ("symptom", "症状"),
+    "status.not-evaluated": ("not evaluated", "未评估"),
+    "severity.info": ("info", "提示"),
+    "severity.warning": ("WARNING", "警告"),
+    "severity.critical": ("CRITICAL", "严重"),
+    # headings
+    "title": ("LLMedic", "LLMedic"),
+    "layers": ("Layers, top down", "逐层定位（自上而下）"),
+    "layer": ("layer", "层"),
+    "status": ("status", "状态"),
+    "summary": ("what it says", "说明"),
+    "cause": ("Cause", "根因"),
+    "evidence": ("Evidence", "证据"),
+    "observation": ("observation", "观测项"),
+    "value": ("value", "数值"),
+    "compared": ("compared to", "对照"),
+    "window": ("window", "时间窗"),
+    "source": ("source", "来源"),
+    "beneath": ("Explained by it, not to be treated on their own", "由它引起，无需单独处理"),
+    "change": ("Change one thing", "只改一处"),
+    "from-to": ("{variable}: {from_} → {to}", "{variable}：{from_} → {to}"),
+    "to": ("{variable}: set to {to}", "{variable}：设为 {to}"),
+    "from": ("{variable}: now {from_}; no number can be justified from this evidence",
+             "{variable}：当前 {from_}；现有证据不足以给出具体数值"),
+    "expected": ("expect", "预期"),
+    "verify": ("verify", "验证"),
+    "others": ("Also possible", "其它可能"),
+    "more": ("llmedic explain {id}", "llmedic explain {id} --lang zh"),
+    "binding": ("Which limit binds", "起作用的上限"),
+    "disagreements": ("The witnesses disagree", "各方证据不一致"),
+    "gaps": ("Not seen (not evaluated is not OK)", "未能看到（未评估不等于正常）"),
+    "how": ("how", "补上的办法"),
+    "cannot-tell": ("Cannot be decided without it", "缺少上述证据而无法判断的原因"),
+    "sure": ("{percent} % sure", "置信度 {percent} %"),
+    "healthy": ("Nothing is wrong in what was seen.", "就所见证据而言，运行正常。"),
+    "undecided": ("The evidence does not decide.", "证据不足，无法判断。"),
+    "restart": (
+        "Restarting would destroy the evidence: run `llmedic snapshot` first.",
+        "重启会毁掉现场：请先运行 `llmedic snapshot`。",
+    ),
+    # explain
+    "explain.cause": ("cause", "原因"),
+    "explain.observation": ("observation", "观测项"),
+    "explain.symptom": ("symptom", "症状"),
+    "explain.condition": ("condition", "条件"),
+    "explain.pitfall": ("pitfall", "陷阱"),
+    "explain.what": ("What it is", "是什么"),
+    "explain.decided_by": ("What decides it", "如何判定"),
+    "explain.remedy": ("Remedy", "处置"),
+    "explain.explains": ("Brings about", "会引起"),
+    "explain.explained-by": ("May be brought about by", "可能由以下原因引起"),
+    "explain.unit": ("Unit", "单位"),
+    "explain.meaning": ("Meaning", "含义"),
+    "explain.question": ("Question", "提问"),
+    "explain.symptom-text": ("Symptom", "现象"),
+    "explain.green": ("Why the usual indicators stay green", "为什么常用指标都是绿的"),
+    "explain.evidence": ("What decides it", "关键证据"),
+    "explain.causes": ("See also", "参见"),
+}  # fmt: skip
+"""Key -> (English, Chinese)."""
+
+
+def label(key: str, lang: Lang) -> str:
+    """The words for a key; the key itself when the table has no entry (a layer or state of a later version)."""
+    found = LABELS.get(key)
+    if found is None:
+        return key.partition(".")[2] or key
+    return found[0] if lang == "en" else found[1]
