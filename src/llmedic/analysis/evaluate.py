@@ -7,7 +7,7 @@ what was not evaluated is never called OK.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from llmedic.analysis import predicates, trends
@@ -30,6 +30,17 @@ def evaluate(condition: c.Condition, view: View) -> Outcome:
             return _negated(evaluate(part, view))
         case c.Unless(part=part):
             return FALSE if evaluate(part, view).holds else TRUE
+        case c.Predicate(name=name):
+            return predicates.PREDICATES[name](view)
+        case c.Threshold() | c.Ratio() | c.Changed() | c.Trending() | c.Absent():
+            return _observed(condition, view)
+        case _:
+            return _stated(condition, view)
+
+
+def _observed(condition: c.Threshold | c.Ratio | c.Changed | c.Trending | c.Absent, view: View) -> Outcome:
+    """Conditions over observations."""
+    match condition:
         case c.Threshold(quantity=quantity, bounds=bounds):
             return _bounded(view.read(quantity), bounds, str(quantity))
         case c.Ratio():
@@ -38,6 +49,13 @@ def evaluate(condition: c.Condition, view: View) -> Outcome:
             return _changed(condition, view)
         case c.Trending():
             return _trending(condition, view)
+        case c.Absent(name=name):
+            return TRUE if view.observation(name) is None else FALSE
+
+
+def _stated(condition: c.Logged | c.Setting | c.FactIs | c.Ticked | c.EngineIs | c.InKubernetes, view: View) -> Outcome:
+    """Conditions over what was logged, set, known or ticked."""
+    match condition:
         case c.Logged():
             return _logged(condition, view)
         case c.Setting():
@@ -50,10 +68,6 @@ def evaluate(condition: c.Condition, view: View) -> Outcome:
             return _engine(condition, view)
         case c.InKubernetes():
             return _kubernetes(condition, view)
-        case c.Absent(name=name):
-            return TRUE if view.observation(name) is None else FALSE
-        case c.Predicate(name=name):
-            return predicates.PREDICATES[name](view)
 
 
 def _all(parts: Iterable[Outcome]) -> Outcome:
@@ -89,9 +103,7 @@ def _bounded(reading: Reading | None, bounds: c.Bounds, name: str) -> Outcome:
 
 def _ratio(condition: c.Ratio, view: View) -> Outcome:
     top, bottom = view.read(condition.numerator), view.read(condition.denominator)
-    missing = [
-        str(q) for q, r in ((condition.numerator, top), (condition.denominator, bottom)) if r is None
-    ]
+    missing = [str(q) for q, r in ((condition.numerator, top), (condition.denominator, bottom)) if r is None]
     if top is None or bottom is None:
         return unknown(*missing)
     if bottom.number == 0:

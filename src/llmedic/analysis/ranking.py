@@ -1,8 +1,8 @@
 """Which cause, and how sure: Bayes' rule in odds form over the closed list.
 
 Every cause starts with its prior. A rule's confidence is what it would say if nothing else were known, so its
-likelihood ratio is odds(confidence) / odds(prior). Witnesses (metrics, log, settings, symptoms, ledger) multiply; within
-one witness only the strongest rule counts, and further witnesses count for less, because they look at the same
+likelihood ratio is odds(confidence) / odds(prior). Witnesses (metrics, log, settings, symptoms, ledger) multiply;
+within one witness only the strongest rule counts, and further witnesses count for less, because they look at the same
 incident. The posterior is taken over all causes and over "something that is not in the list".
 
 A cause that brings another one about (`explains`) takes it out of the competition: it is shown beneath.
@@ -104,7 +104,7 @@ def _suppress(weights: _Weights, downstream: Callable[[str], frozenset[str]]) ->
     """For each cause that stands by its own evidence, the causes with evidence that it explains."""
     beneath: dict[str, set[str]] = {}
     for cause in weights.fired:
-        explained = downstream(cause) & set(weights.fired)
+        explained = set(downstream(cause)) & set(weights.fired)
         if not explained:
             continue
         rivals = sum(exp(weight) for other, weight in weights.log_odds.items() if other not in explained)

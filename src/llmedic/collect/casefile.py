@@ -27,7 +27,9 @@ MAX_BYTES = 4 << 20
 MAX_NODES = 50_000
 IGNORED = frozenset({"id", "title", "report", "expect", "source", "confidence"})
 """Prose and answers: allowed in the file, never read."""
-KEYS = frozenset({"engine", "hardware", "model", "launch", "observations", "log", "gpu", "kubernetes", "bench", "symptoms"})
+KEYS = frozenset(
+    {"engine", "hardware", "model", "launch", "observations", "log", "gpu", "kubernetes", "bench", "symptoms"}
+)
 ENGINES = ("sglang", "llama.cpp", "ollama", "tgi", "vllm")
 """Words to look for in a typed engine name; vLLM last, because others describe themselves by it."""
 
@@ -46,7 +48,9 @@ def capture(name: str, body: bytes) -> tuple[Raw, ...]:
         if not isinstance(args, list):
             raise errors.InputError(f"{name}: launch.args is a list of words", hint="args: [--max-num-seqs, '4']")
         words = json.dumps([str(word) for word in args]).encode()
-        raws.append(Raw(source="flags", kind="args", target=name, body=words, meta={"engine": engine, "origin": "case"}))
+        raws.append(
+            Raw(source="flags", kind="args", target=name, body=words, meta={"engine": engine, "origin": "case"})
+        )
     for key in ("log", "gpu"):
         if text := case.get(key):
             raws.append(Raw(source="logs", kind="lines", target=key, body=str(text).encode(), meta={"engine": engine}))
@@ -75,7 +79,9 @@ def _load(name: str, body: bytes) -> Mapping[str, object]:
         case = yaml.load(body, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         where = " ".join(str(error).split())[:200]
-        raise errors.InputError(f"{name}: not a YAML case file: {where}", hint="see docs/reference/case-file.md") from error
+        raise errors.InputError(
+            f"{name}: not a YAML case file: {where}", hint="see docs/reference/case-file.md"
+        ) from error
     if not isinstance(case, dict):
         raise errors.InputError(f"{name}: a case file is a mapping", hint=f"its keys are {', '.join(sorted(KEYS))}")
     if unknown := sorted(str(key) for key in case if key not in KEYS | IGNORED):
@@ -108,7 +114,9 @@ def _evidence(name: str, case: Mapping[str, object]) -> Evidence:
 def _hardware(name: str, keys: Mapping[str, object]) -> HardwareFacts:
     known = HardwareFacts.__dataclass_fields__
     if unknown := sorted(set(keys) - set(known)):
-        raise errors.InputError(f"{name}: unknown keys in hardware: {', '.join(unknown)}", hint=f"known: {', '.join(known)}")
+        raise errors.InputError(
+            f"{name}: unknown keys in hardware: {', '.join(unknown)}", hint=f"known: {', '.join(known)}"
+        )
     texts = {key: str(keys.get(key) or "") for key in ("accelerator", "interconnect")}
     return HardwareFacts(
         accelerator=texts["accelerator"],
@@ -133,7 +141,9 @@ def _bench(name: str, row: object) -> BenchRow:
     label = str(keys.pop("label", ""))
     for key in keys:
         if vocabulary.word(str(key)) is None:
-            raise errors.InputError(f"{name}: unknown observation {key!r} in bench", hint="llmedic explain lists the names")
+            raise errors.InputError(
+                f"{name}: unknown observation {key!r} in bench", hint="llmedic explain lists the names"
+            )
     return BenchRow(label=label, values={key: _value(name, key, value) for key, value in keys.items()})
 
 
@@ -172,14 +182,22 @@ def _shape(name: str, key: str) -> errors.InputError:
 
 def _symptoms(name: str, keys: Mapping[str, object]) -> Symptoms:
     if unknown := sorted(set(keys) - {"seen", "when", "not_when"}):
-        raise errors.InputError(f"{name}: unknown keys in symptoms: {', '.join(unknown)}", hint="known: seen, when, not_when")
+        raise errors.InputError(
+            f"{name}: unknown keys in symptoms: {', '.join(unknown)}", hint="known: seen, when, not_when"
+        )
     ticked = {kind: [str(one) for one in _list(keys.get(kind), name, kind)] for kind in ("seen", "when", "not_when")}
     for kind, ids in ticked.items():
         for one in ids:
-            symptom_words.check(one, "seen" if kind == "seen" else "when")
+            _known_symptom(name, kind, one)
     return Symptoms(
         seen=frozenset(ticked["seen"]), when=frozenset(ticked["when"]), not_when=frozenset(ticked["not_when"])
     )
+
+
+def _known_symptom(name: str, kind: str, one: str) -> None:
+    entry = symptom_words.entry(one)
+    if entry is None or (entry.kind == "symptom") != (kind == "seen"):
+        raise errors.InputError(f"{name}: unknown id {one!r} in symptoms.{kind}", hint="llmedic explain lists the ids")
 
 
 @dataclass(slots=True)

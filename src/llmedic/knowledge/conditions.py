@@ -337,9 +337,7 @@ def _kubernetes(keys: dict[str, object], where: str) -> Condition:
     path = str(keys.pop("kubernetes"))
     contains = _words(keys.pop("contains"), where) if "contains" in keys else ()
     absent = bool(keys.pop("absent", False))
-    return InKubernetes(
-        path=path, values=_values(keys), contains=contains, absent=absent, bounds=_bounds(keys, where)
-    )
+    return InKubernetes(path=path, values=_values(keys), contains=contains, absent=absent, bounds=_bounds(keys, where))
 
 
 def _parts(raw: object, where: str) -> tuple[Condition, ...]:

@@ -119,9 +119,9 @@ class RuleCase(Record, frozen=True):
 class RuleCases(Record, frozen=True):
     """Every rule ships evidence that fires it, leaves it quiet and leaves it unknown."""
 
-    fires: tuple[RuleCase, ...]
-    quiet: tuple[RuleCase, ...]
-    unknown: tuple[RuleCase, ...]
+    fires: tuple[RuleCase, ...] = ()
+    quiet: tuple[RuleCase, ...] = ()
+    unknown: tuple[RuleCase, ...] = ()
 
 
 class Rule(Record, frozen=True):
@@ -137,6 +137,6 @@ class Rule(Record, frozen=True):
     witness: Witness
     confidence: float
     when: dict[str, object]
-    cases: RuleCases
+    cases: RuleCases = RuleCases()
     references: tuple[str, ...] = ()
     false_positives: str = ""

@@ -1,0 +1,145 @@
+"""Rows that somebody measured, and values over time, compared with each other."""
+
+from __future__ import annotations
+
+from llmedic.analysis.outcome import Outcome, unknown
+from llmedic.analysis.predicates.shown import measured, shown
+from llmedic.analysis.view import View, statistic
+from llmedic.model import units
+from llmedic.model.finding import Fact
+from llmedic.model.observation import Series
+
+
+def speed_falls_with_depth(view: View) -> Outcome:
+    """Between two measured rows the context grows and one stream's decode speed falls by more than a third."""
+    rows = measured(view, "prompt_tokens_mean", "decode_tokens_per_s")
+    if len(rows) < 2:
+        return unknown("decode_tokens_per_s at two context lengths")
+    rows.sort()
+    (short, fast), (long, slow) = rows[0], rows[-1]
+    fact = Fact(name="decode speed", value=f"{fast:g} tokens/s at {short:,.0f} tokens", source="bench",
+                compared_to=f"{slow:g} tokens/s at {long:,.0f} tokens")  # fmt: skip
+    return Outcome(holds=long >= 2 * short and slow < 0.67 * fast, facts=(fact,))
+
+
+def throughput_flat_with_load(view: View) -> Outcome:
+    """Completions stay the same while more is offered: the service rate is reached."""
+    rows = measured(view, "request_rate_per_s", "completed_requests_per_s")
+    offered, done = view.number("request_rate_per_s"), view.number("completed_requests_per_s")
+    if offered is not None and done is not None:
+        rows.append((offered, done))
+    if not rows:
+        return unknown("request_rate_per_s", "completed_requests_per_s")
+    rows.sort()
+    rate, served = rows[-1]
+    fact = Fact(name="completed_requests_per_s", value=f"{served:g}", source="bench", compared_to=f"{rate:g} offered")
+    return Outcome(holds=rate > 1.2 * served, facts=(fact,))
+
+
+def throughput_falls_with_workers(view: View) -> Outcome:
+    """The row with the most workers or threads is slower than an earlier one."""
+    done = [row for _, row in measured(view, "completed_requests_per_s", "completed_requests_per_s")]
+    if len(done) < 3:
+        return unknown("completed_requests_per_s in three rows")
+    return Outcome(holds=done[-1] < 0.6 * max(done))
+
+
+def first_request_is_slow(view: View) -> Outcome:
+    """The first measured row takes at least ten times as long to its first token as the next."""
+    times = [row for _, row in measured(view, "ttft_s", "ttft_s")]
+    if len(times) < 2:
+        return unknown("ttft_s of the first and of later requests")
+    fact = Fact(name="ttft_s", value=units.show(times[0], "s"), source="bench",
+                compared_to=f"{units.show(times[-1], 's')} later")  # fmt: skip
+    return Outcome(holds=times[0] >= 10 * times[-1], facts=(fact,))
+
+
+def one_replica_has_no_hits(view: View) -> Outcome:
+    """One replica reuses nothing while a sibling reuses most of its prompts."""
+    ratios = [statistic(found.value, "typical") or 0.0 for found in view.instances("prefix_cache_hit_ratio").values()]
+    for row in view.evidence.bench:
+        queries, hits = row.values.get("prefix_cache_queries_count"), row.values.get("prefix_cache_hits_count")
+        if queries is not None and hits is not None and (asked := statistic(queries, "typical")):
+            ratios.append((statistic(hits, "typical") or 0.0) / asked)
+        elif "prefix_cache_hit_ratio" in row.values:
+            ratios.append(statistic(row.values["prefix_cache_hit_ratio"], "typical") or 0.0)
+    if len(ratios) < 2:
+        return unknown("prefix_cache_hit_ratio of two replicas")
+    fact = Fact(name="prefix_cache_hit_ratio", value=units.show(min(ratios), "0..1"), source="bench",
+                compared_to=f"{units.show(max(ratios), '0..1')} on the sibling")  # fmt: skip
+    return Outcome(holds=min(ratios) <= 0.1 and max(ratios) >= 0.5, facts=(fact,))
+
+
+def cached_tokens_vanish(view: View) -> Outcome:
+    """Between comparable turns the cached tokens drop to zero and the first token takes much longer."""
+    rows = measured(view, "cached_tokens_count", "ttft_s")
+    if len(rows) < 2:
+        return unknown("cached_tokens_count of two turns")
+    rows.sort()
+    (fewest, slow), (most, fast) = rows[0], rows[-1]
+    fact = Fact(
+        name="cached_tokens_count", value=f"{fewest:g}", source="bench", compared_to=f"{most:g} in the usual turn"
+    )
+    return Outcome(holds=fewest == 0 and most > 0 and slow > 2 * fast, facts=(fact,))
+
+
+def memory_grows_steadily(view: View) -> Outcome:
+    """Resident or device memory rises over the whole series, outside the KV pool's fixed reservation."""
+    for name in ("process_rss_gib", "gpu_mem_used_gib"):
+        found = view.observation(name)
+        if found and isinstance(found.value, Series) and len(found.value.points) >= 2:
+            values = [number for _, number in found.value.points]
+            span_s = found.value.points[-1][0] - found.value.points[0][0]
+            steady = all(b >= a - 0.01 * abs(a) for a, b in pairwise(values))
+            grows = values[-1] >= 1.05 * values[0] and span_s >= 600
+            return Outcome(holds=steady and grows, facts=(shown(found, "last", f"{values[0]:g} GiB at first"),))
+    return unknown("process_rss_gib over hours")
+
+
+def token_time_grows_with_batch(view: View) -> Outcome:
+    """In measured rows the time per token grows with the batch while nothing waits."""
+    for size in ("requests_running", "client_concurrency", "batch_size_mean"):
+        for name in ("tpot_s", "itl_s"):
+            found = sorted(measured(view, size, name))
+            if len(found) >= 2 and found[-1][0] >= 1.5 * found[0][0]:
+                (few, fast), (many, slow) = found[0], found[-1]
+                later = f"{units.show(slow, 's')} at {many:g} instead of {few:g} sequences"
+                fact = Fact(name=name, value=units.show(fast, "s"), source="bench", compared_to=later)
+                return Outcome(holds=slow >= 1.3 * fast, facts=(fact,))
+    return unknown("tpot_s at two batch sizes")
+
+
+def production_differs_from_test(view: View) -> Outcome:
+    """A benchmark row's lengths or hit ratio differ by a third from what production was seen to send."""
+    for row in view.evidence.bench:
+        for name in ("prompt_tokens_mean", "output_tokens_mean", "prefix_cache_hit_ratio"):
+            live = view.number(name)
+            tested = statistic(row.values[name], "typical") if name in row.values else None
+            if live is None or tested is None or not tested:
+                continue
+            if not 0.75 <= live / tested <= 1.33:
+                fact = Fact(name=name, value=f"{live:g}", source="metrics", compared_to=f"{tested:g} in the benchmark")
+                return Outcome(holds=True, facts=(fact,))
+    return unknown("a benchmark's lengths beside production's")
+
+
+def slower_than_before(view: View) -> Outcome:
+    """A latency is at least twice what it was in the previous window or in the baseline."""
+    compared = False
+    for name, stat in (("ttft_s", "p99"), ("e2e_s", "p99"), ("itl_s", "p99"), ("ttft_s", "mean"), ("e2e_s", "mean")):
+        now = view.number(name, stat)
+        before = view.number(name, stat, "previous") or view.number(name, stat, "baseline")
+        if now is None or not before:
+            continue
+        compared = True
+        if now >= 2 * before and now - before >= 0.1:
+            earlier = f"{units.show(before, 's')} before"
+            fact = Fact(name=f"{name} {stat}", value=units.show(now, "s"), source="metrics", compared_to=earlier)
+            return Outcome(holds=True, facts=(fact,))
+    return Outcome(holds=False) if compared else unknown("a baseline")
+
+
+def a_symptom_is_ticked(view: View) -> Outcome:
+    """A person sees something wrong."""
+    ticked = sorted(view.evidence.symptoms.seen - {"none"})
+    return Outcome(holds=bool(ticked), facts=tuple(Fact(name="seen", value=one, source="symptoms") for one in ticked))

@@ -1,0 +1,212 @@
+"""Arithmetic that does not need a live system: sizes, shares and divisibility."""
+
+from __future__ import annotations
+
+import re
+
+from llmedic.analysis.outcome import FALSE, Outcome, true, unknown
+from llmedic.analysis.view import View
+from llmedic.model import units
+from llmedic.model.finding import Fact
+
+POOL_DEMAND = 1.0
+"""Demand above the pool: concurrency x context needs more tokens than there are."""
+TAKEN_SHARE = 0.15
+"""Somebody else holds the card when more than 15 % of it is taken before the engine starts; contexts take less."""
+SMALL_SHARD_B = 8.0
+"""A shard below eight billion parameters gives a modern GPU too little work per step to hide the collectives."""
+BYTES_PER_PARAMETER = {
+    "fp8": 1.0, "int8": 1.0, "w8a8": 1.0, "awq": 0.5, "gptq": 0.5, "int4": 0.5, "4bit": 0.5, "w4a16": 0.5,
+    "nvfp4": 0.5, "mxfp4": 0.5, "fp4": 0.5, "q4": 0.6, "q8": 1.1,
+}  # fmt: skip
+NEEDS_CAPABILITY = {
+    "nvfp4": 10.0, "mxfp4": 8.0, "fp8": 8.9, "gptq_marlin": 8.0, "awq_marlin": 8.0, "marlin": 8.0, "awq": 7.5,
+    "compressed-tensors": 7.5,
+}  # fmt: skip
+"""Lowest compute capability of the kernels for a quantisation method (vLLM's supported-hardware table, 2026-11)."""
+CAPABILITY = {
+    "v100": 7.0, "volta": 7.0, "t4": 7.5, "2080": 7.5, "turing": 7.5, "a100": 8.0, "a10": 8.6, "3090": 8.6,
+    "a6000": 8.6, "l4": 8.9, "4090": 8.9, "l40": 8.9, "h100": 9.0, "h200": 9.0, "b200": 10.0,
+}  # fmt: skip
+
+
+def pool_demand_exceeds_pool(view: View) -> Outcome:
+    """Concurrency x (prompt + answer) needs more KV tokens than the pool has."""
+    pool = view.number("kv_cache_tokens")
+    prompt, answer = view.number("prompt_tokens_mean"), view.number("output_tokens_mean")
+    together = view.number("client_concurrency") or view.number("requests_running", "max")
+    if pool is None or prompt is None or answer is None or together is None:
+        return unknown("kv_cache_tokens", "prompt_tokens_mean", "output_tokens_mean", "client_concurrency")
+    cap = view.flag("max_num_seqs")
+    if isinstance(cap, int | float):
+        together = min(together, float(cap))
+    demand = together * (prompt + answer)
+    fact = Fact(
+        name="KV demand",
+        value=f"{together:g} requests x {units.show(prompt + answer, 'tokens')} = {units.show(demand, 'tokens')}",
+        source="ledger",
+        compared_to=f"pool of {units.show(pool, 'tokens')}",
+    )
+    return Outcome(holds=demand > POOL_DEMAND * pool, facts=(fact,))
+
+
+def one_request_exceeds_pool(view: View) -> Outcome:
+    """Prompt plus answer of one request is more than the pool can give."""
+    pool = view.number("servable_tokens") or view.number("kv_cache_tokens")
+    prompt = view.number("prompt_tokens_max", "max") or view.number("prompt_tokens_mean")
+    answer = view.number("output_tokens_max", "max") or view.number("output_tokens_mean") or 0.0
+    if pool is None or prompt is None:
+        return unknown("kv_cache_tokens", "prompt_tokens_max")
+    fact = Fact(name="one request", value=units.show(prompt + answer, "tokens"), source="ledger",
+                compared_to=f"pool of {units.show(pool, 'tokens')}")  # fmt: skip
+    return Outcome(holds=prompt + answer > pool, facts=(fact,))
+
+
+def tensor_parallel_does_not_divide(view: View) -> Outcome:
+    """Heads, or the quantisation groups of the intermediate size, cannot be split evenly over the TP degree."""
+    degree = view.flag("tensor_parallel_size")
+    heads, wide = view.fact("model.num_attention_heads"), view.fact("model.intermediate_size")
+    group = view.fact("model.quantization_config.group_size")
+    if not isinstance(degree, int | float) or degree < 2:
+        return unknown("flag.tensor_parallel_size") if degree is None else FALSE
+    checks: list[tuple[str, float]] = []
+    if isinstance(heads, int | float):
+        checks.append(("attention heads per shard", heads / degree))
+    if isinstance(wide, int | float) and isinstance(group, int | float) and group > 0:
+        checks.append(("quantisation groups per shard", wide / group / degree))
+    if not checks:
+        return unknown("model.num_attention_heads", "model.intermediate_size")
+    facts = tuple(Fact(name=name, value=f"{number:g}", source="ledger", compared_to="a whole number")
+                  for name, number in checks if number != int(number))  # fmt: skip
+    return true(*facts) if facts else FALSE
+
+
+def served_length_beyond_positions(view: View) -> Outcome:
+    """The announced maximum length is larger than the model's real range of positions."""
+    positions, factor = view.fact("model.max_position_embeddings"), view.fact("model.rope_scaling.factor")
+    original = view.fact("model.rope_scaling.original_max_position_embeddings")
+    served = view.flag("max_model_len")
+    if not isinstance(positions, int | float) or not isinstance(served, int | float):
+        return unknown("model.max_position_embeddings", "flag.max_model_len")
+    reach = float(positions)
+    if isinstance(original, int | float) and isinstance(factor, int | float):
+        reach = max(reach, original * factor)
+    fact = Fact(name="max_model_len", value=units.show(served, "tokens"), source="ledger",
+                compared_to=f"{units.show(reach, 'tokens')} of positions")  # fmt: skip
+    return Outcome(holds=served > reach, facts=(fact,))
+
+
+def more_threads_than_quota(view: View) -> Outcome:
+    """Threads (or the host's cores they are sized from) outnumber the CPU quota."""
+    quota = view.number("cpu_quota_cores")
+    threads = view.number("threads_count") or view.fact("hardware.host_cpus")
+    if quota is None or not isinstance(threads, int | float):
+        return unknown("cpu_quota_cores", "threads_count")
+    fact = Fact(
+        name="threads or host cores", value=f"{threads:g}", source="ledger", compared_to=f"{quota:g} cores of quota"
+    )
+    return Outcome(holds=threads > 1.5 * quota, facts=(fact,))
+
+
+def much_memory_is_taken_at_start(view: View) -> Outcome:
+    """Before the engine allocated anything, a large part of the card was in use by somebody else."""
+    free, total = _memory_at_start(view)
+    if free is None or total is None:
+        return unknown("free and total device memory at start")
+    fact = Fact(name="free at start", value=f"{free:g} GiB", source="log", compared_to=f"{total:g} GiB on the card")
+    return Outcome(holds=total - free > TAKEN_SHARE * total, facts=(fact,))
+
+
+def fraction_is_a_little_above_free(view: View) -> Outcome:
+    """The wanted share of the card is above what is free, by no more than contexts and displays take."""
+    free, total = _memory_at_start(view)
+    share = view.flag("gpu_memory_utilization")
+    if free is None or total is None:
+        return unknown("free and total device memory at start")
+    wanted = share * total if isinstance(share, int | float) and not isinstance(share, bool) else total * 0.9
+    fact = Fact(name="free at start", value=f"{free:g} GiB", source="log", compared_to=f"{wanted:.2f} GiB wanted")
+    return Outcome(holds=total - free <= TAKEN_SHARE * total and free < wanted * 1.001, facts=(fact,))
+
+
+def model_is_small_for_its_shards(view: View) -> Outcome:
+    """So few parameters per shard that collectives and launches cost more than the work they share."""
+    degree, size = view.flag("tensor_parallel_size"), parameters_b(view)
+    if not isinstance(degree, int | float) or size is None:
+        return unknown("flag.tensor_parallel_size", "model size")
+    fact = Fact(
+        name="parameters per shard",
+        value=f"{size / degree:.1f} billion",
+        source="ledger",
+        compared_to=f"{SMALL_SHARD_B:g} billion",
+    )
+    return Outcome(holds=degree >= 2 and size / degree < SMALL_SHARD_B, facts=(fact,))
+
+
+def weights_exceed_the_cards(view: View) -> Outcome:
+    """Parameters x bytes / shards is more than one card holds."""
+    size, memory = parameters_b(view), view.fact("hardware.memory_gib")
+    if size is None or not isinstance(memory, int | float):
+        return unknown("model size", "hardware.memory_gib")
+    named = f"{view.fact('model.name') or ''} {view.flag('quantization') or ''} {view.fact('model.quantization') or ''}"
+    width = next((b for word, b in BYTES_PER_PARAMETER.items() if word in named.lower()), 2.0)
+    shards = 1.0
+    for name in ("tensor_parallel_size", "pipeline_parallel_size"):
+        degree = view.flag(name)
+        shards *= degree if isinstance(degree, int | float) and not isinstance(degree, bool) else 1.0
+    need = size * 1e9 * width / shards / 2**30
+    fact = Fact(name="weights per card", value=f"{need:.1f} GiB", source="ledger", compared_to=f"{memory:g} GiB")
+    return Outcome(holds=need > memory, facts=(fact,))
+
+
+def quantisation_needs_newer_gpu(view: View) -> Outcome:
+    """The checkpoint's quantisation has kernels only for a newer compute capability."""
+    method = str(view.flag("quantization") or view.fact("model.quantization") or "").lower()
+    stated = view.fact("hardware.compute_capability")
+    card = str(view.fact("hardware.accelerator") or "").lower()
+    named = next((capability for word, capability in CAPABILITY.items() if word in card), None)
+    has = stated if isinstance(stated, int | float) else named
+    needs = next((capability for word, capability in NEEDS_CAPABILITY.items() if method and word in method), None)
+    if has is None or needs is None:
+        return unknown("hardware.compute_capability", "flag.quantization")
+    fact = Fact(name="compute capability", value=f"{has:g}", source="ledger", compared_to=f"{needs:g} for {method}")
+    return Outcome(holds=has < needs, facts=(fact,))
+
+
+def end_token_ids_differ(view: View) -> Outcome:
+    """The end-of-sequence ids of config, generation_config and tokenizer_config do not agree."""
+    found = {
+        path: _ids(value)
+        for path in (
+            "model.eos_token_id",
+            "model.generation_config.eos_token_id",
+            "model.tokenizer_config.eos_token_id",
+        )
+        if (value := view.fact(path)) is not None
+    }
+    if len(found) < 2:
+        return unknown("eos_token_id of config.json and generation_config.json")
+    facts = tuple(Fact(name=path, value=str(sorted(ids)), source="facts") for path, ids in found.items())
+    return Outcome(holds=len(set(found.values())) > 1, facts=facts)
+
+
+def parameters_b(view: View) -> float | None:
+    """Billions of parameters as the model's name says ("Llama-3.1-70B" → 70, "Mixtral-8x7B" → 56), or None."""
+    name = str(view.fact("model.name") or view.flag("model") or "")
+    match = re.search(r"(?:(\d+)x)?(\d+(?:\.\d+)?)\s?([bBmM])(?![a-zA-Z])", name)
+    if not match:
+        return None
+    experts, size, unit = match.groups()
+    return (int(experts) if experts else 1) * float(size) * (1.0 if unit in "bB" else 0.001)
+
+
+def _memory_at_start(view: View) -> tuple[float | None, float | None]:
+    for events in view.events.values():
+        for event in events:
+            free, total = event.fields.get("start_free_gib"), event.fields.get("start_total_gib")
+            if isinstance(free, float) and isinstance(total, float) and total > 0:
+                return free, total
+    return None, None
+
+
+def _ids(value: object) -> frozenset[str]:
+    return frozenset(str(one) for one in value) if isinstance(value, list | tuple) else frozenset({str(value)})

@@ -1,0 +1,84 @@
+"""What the scheduler is doing: stalled, pinned, uneven, recovered."""
+
+from __future__ import annotations
+
+from llmedic.analysis import trends
+from llmedic.analysis.outcome import Outcome, unknown
+from llmedic.analysis.predicates.shown import extremes, levels, shown
+from llmedic.analysis.view import View, statistic
+from llmedic.model.observation import Series
+
+UNEVEN_WAITING = 3.0
+"""Ranks are uneven when the busiest queues at least three times the calmest, and at least ...
+"""
+UNEVEN_WAITING_MIN = 4
+"""... four requests more: a request or two is chance."""
+UNEVEN_KV = 0.30
+"""Ranks are uneven when their KV usage differs by 30 points (the pool of one is full while another's is free)."""
+
+
+def engine_makes_no_progress(view: View) -> Outcome:
+    """Requests are in the engine for the whole window, and neither a token nor a finished request comes out."""
+    tokens, finished = view.observation("output_tokens_count"), view.observation("finished_count")
+    held = [found for name in ("requests_running", "requests_waiting") if (found := view.observation(name))]
+    if tokens is None or not held:
+        return unknown("output_tokens_count", "requests_running")
+    inside = sum(statistic(found.value, "min") or 0.0 for found in held)
+    facts = [shown(found, "min") for found in held]
+    facts.append(shown(tokens, "typical", "no token in the window"))
+    moved = (statistic(tokens.value, "typical") or 0.0) + (
+        (statistic(finished.value, "typical") or 0.0) if finished else 0.0
+    )
+    return Outcome(holds=inside >= 1 and moved == 0, facts=tuple(facts))
+
+
+def ranks_are_uneven(view: View) -> Outcome:
+    """Some replicas or data-parallel engines queue or fill their KV pool while others have room."""
+    waiting, usage = view.instances("requests_waiting"), view.instances("kv_cache_usage_ratio")
+    running = view.instances("requests_running")
+    if max(len(waiting), len(usage), len(running)) < 2:
+        return unknown("a second replica or data-parallel engine")
+    facts = [*extremes(waiting), *extremes(usage), *extremes(running)]
+    queue, kv, load = levels(waiting), levels(usage), levels(running)
+    uneven_queue = bool(queue) and queue[-1] - queue[0] >= UNEVEN_WAITING_MIN and queue[-1] >= UNEVEN_WAITING * queue[0]
+    uneven_kv = bool(kv) and kv[-1] - kv[0] >= UNEVEN_KV
+    uneven_load = bool(load) and load[-1] - load[0] >= UNEVEN_WAITING_MIN and load[-1] >= 1.5 * max(load[0], 1.0)
+    some_queue = bool(queue) and queue[-1] >= 1
+    return Outcome(holds=uneven_queue or ((uneven_kv or uneven_load) and some_queue), facts=tuple(facts))
+
+
+def running_is_pinned(view: View) -> Outcome:
+    """The running count does not move although requests wait: a cap holds it."""
+    running, waiting = view.observation("requests_running"), view.observation("requests_waiting")
+    if running is None or waiting is None:
+        return unknown("requests_running", "requests_waiting")
+    if not isinstance(running.value, Series) or len(running.value.points) < 3:
+        return unknown("requests_running over time")
+    values = [number for _, number in running.value.points]
+    queued = statistic(waiting.value, "min") or 0.0
+    pinned = min(values) >= 0.9 * max(values) and values.count(max(values)) * 3 >= len(values) * 2
+    facts = shown(running, "max", f"at least {min(values):g} all the time"), shown(waiting, "min")
+    return Outcome(holds=pinned and max(values) > 0 and queued >= 1, facts=facts)
+
+
+def running_at_a_round_number(view: View) -> Outcome:
+    """Never more than a round number of requests inside (64, 100, 128, 200 ...): the cap of a connection pool."""
+    running = view.observation("requests_running")
+    if running is None:
+        return unknown("requests_running")
+    highest = statistic(running.value, "max") or 0.0
+    lowest = statistic(running.value, "min") or highest
+    cap = view.flag("max_num_seqs")
+    at_cap = isinstance(cap, int | float) and highest >= cap
+    rounded = highest in (32, 50, 64, 100, 128, 200, 250, 256, 300, 400, 500, 512, 1000, 1024)
+    return Outcome(holds=rounded and lowest >= 0.9 * highest and not at_cap, facts=(shown(running, "max"),))
+
+
+def burst_is_over(view: View) -> Outcome:
+    """The queue rose and went away again by itself."""
+    waiting = view.observation("requests_waiting")
+    if waiting is None or not isinstance(waiting.value, Series):
+        return unknown("requests_waiting over time")
+    found = trends.of(waiting.value.points)
+    calm = (statistic(waiting.value, "last") or 0.0) == 0.0
+    return Outcome(holds="recovered" in found and calm, facts=(shown(waiting, "max", "0 at the end"),))
