@@ -85,8 +85,9 @@ def test_a_prompt_goes(shape: str) -> None:
     assert "CANARY" not in redact.text(shape.format(PROMPT, PROMPT))
 
 
-@given(secret=st.text("abcXYZ0123456789-_.~+/", min_size=8, max_size=60), shape=st.sampled_from(SECRETS))
+@given(secret=st.text("abcXYZ0123456789-_.~+", min_size=8, max_size=60), shape=st.sampled_from(SECRETS))
 @example(secret="-leading", shape="Authorization: Bearer {}")
+@example(secret="with/a/slash", shape="https://user:{}@example.com/v1")
 def test_any_secret_goes_from_where_secrets_stand(secret: str, shape: str) -> None:
     word = f"K9{secret}"
 
