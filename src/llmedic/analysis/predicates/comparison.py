@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from llmedic.analysis.outcome import Outcome, unknown
 from llmedic.analysis.predicates.shown import measured, shown
 from llmedic.analysis.view import View, statistic

@@ -22,6 +22,7 @@ def measured(view: View, first: str, second: str) -> list[tuple[float, float]]:
 
 
 def shown(observation: Observation, stat: str, compared_to: str = "") -> Fact:
+    """The observation's statistic as a fact; NaN when it has none."""
     number = statistic(observation.value, stat)
     if number is None:
         return fact_of(observation, stat, float("nan"), compared_to)

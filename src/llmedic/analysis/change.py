@@ -1,0 +1,167 @@
+"""The one change: its value computed from the evidence, never a number that nobody can justify."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil, floor
+
+from llmedic.analysis.view import View
+from llmedic.knowledge.schema import Advice
+from llmedic.model import units
+from llmedic.model.deployment import FlagValue
+from llmedic.model.verdict import Change
+
+DEFAULT_SEQS = 256.0
+ROOM_FACTOR = 2.0
+"""A cap is raised by a factor of two at a time: one change, then measure."""
+CARD_CONTEXT_GIB = 0.5
+"""What a driver context and a little fragmentation take beside the engine's own share of a card."""
+
+
+def of(advice: Advice, view: View, lang: str) -> Change:
+    """The advice with its present value and, where one can be computed, its new one."""
+    now = view.flag(advice.variable)
+    new = VALUES[advice.value](view) if advice.value else _switch(advice.variable, now)
+    return Change(
+        variable=advice.variable,
+        from_=_shown(now) if view.knows_flag(advice.variable) else "",
+        to=new,
+        expected=advice.expected.zh if lang == "zh" else advice.expected.en,
+        verify=advice.verify,
+    )
+
+
+def _switch(variable: str, now: FlagValue) -> str:
+    """A feature that is off is turned on, and one that is on is turned off."""
+    if variable in ("enable_prefix_caching", "enable_chunked_prefill") and now is not True:
+        return "true"
+    return "false" if variable == "enforce_eager" and now is True else ""
+
+
+def _shown(value: FlagValue) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _flag(view: View, name: str) -> float | None:
+    found = view.flag(name)
+    return None if isinstance(found, bool) or not isinstance(found, int | float) else float(found)
+
+
+def _tokens_per_request(view: View) -> float | None:
+    prompt, answer = view.number("prompt_tokens_mean"), view.number("output_tokens_mean")
+    return None if prompt is None or answer is None else prompt + answer
+
+
+def seqs_from_pool(view: View) -> str:
+    """Pool tokens / mean tokens of one request: as many as fit without preempting."""
+    pool, each = view.number("kv_cache_tokens"), _tokens_per_request(view)
+    if not pool or not each:
+        return ""
+    fits, cap = floor(pool / each), _flag(view, "max_num_seqs")
+    return str(max(1, fits)) if cap is None or fits < cap else ""
+
+
+def seqs_raise(view: View) -> str:
+    """Twice the cap, but no more than the KV pool holds."""
+    cap = _flag(view, "max_num_seqs") or view.number("requests_running", "max")
+    if not cap:
+        return ""
+    wanted = cap * ROOM_FACTOR
+    usage, running = view.number("kv_cache_usage_ratio", "max"), view.number("requests_running", "max")
+    if usage and running:
+        wanted = min(wanted, floor(0.9 * running / usage))
+    return str(int(wanted)) if wanted > cap else ""
+
+
+def model_len_from_pool(view: View) -> str:
+    """The largest multiple of 256 tokens that the pool holds."""
+    pool = view.number("kv_cache_tokens") or view.number("servable_tokens")
+    return str(max(256, floor(pool / 256) * 256)) if pool else ""
+
+
+def utilization_from_free(view: View) -> str:
+    """The share of the card that is free, less half a GiB, to two decimals."""
+    for events in view.events.values():
+        for event in events:
+            free, total = event.fields.get("start_free_gib"), event.fields.get("start_total_gib")
+            if isinstance(free, float) and isinstance(total, float) and total > 0:
+                return f"{floor((free - CARD_CONTEXT_GIB) / total * 100) / 100:g}"
+    share = _flag(view, "gpu_memory_utilization")
+    return f"{share - 0.05:.2f}" if share and share > 0.1 else ""
+
+
+def tensor_parallel_raise(view: View) -> str:
+    """Twice the shards."""
+    degree = _flag(view, "tensor_parallel_size")
+    return str(int(degree * 2)) if degree else ""
+
+
+def token_budget_raise(view: View) -> str:
+    """Twice the budget, or 2,048 tokens where it is less."""
+    budget = _flag(view, "max_num_batched_tokens")
+    return str(int(max(2048, budget * 2))) if budget else ""
+
+
+def token_budget_lower(view: View) -> str:
+    """Half the budget, but not below 512 tokens, under which prefill itself becomes the limit."""
+    budget = _flag(view, "max_num_batched_tokens")
+    return str(int(max(512, budget // 2))) if budget and budget > 512 else ""
+
+
+def timeout_from_ttft(view: View) -> str:
+    """Twice the P99 time to first token, in whole seconds."""
+    worst = view.number("ttft_s", "p99") or view.number("ttft_s", "max")
+    return f"{ceil(worst * 2)} s" if worst else ""
+
+
+def keepalive_from_idle(view: View) -> str:
+    """The proxy's idle time plus five seconds."""
+    idle = view.number("proxy_idle_s")
+    return f"{ceil(idle + 5)} s" if idle else ""
+
+
+def ctx_from_slots(view: View) -> str:
+    """What one request needs, times the slots."""
+    slots = _flag(view, "max_num_seqs")
+    need = view.number("prompt_tokens_max", "max") or _flag(view, "max_model_len")
+    return units.show(need * slots).replace(",", "") if slots and need else ""
+
+
+def threads_from_quota(view: View) -> str:
+    """One thread per whole core of the quota."""
+    quota = view.number("cpu_quota_cores")
+    return str(max(1, floor(quota))) if quota else ""
+
+
+def dtype_bfloat16(_: View) -> str:
+    """The type with float32's range."""
+    return "bfloat16"
+
+
+def concurrency_from_pool(view: View) -> str:
+    """As many connections as the engine admits sequences."""
+    cap = _flag(view, "max_num_seqs") or DEFAULT_SEQS
+    highest = view.number("requests_running", "max")
+    return str(int(cap)) if highest is None or cap > highest else str(int(highest * ROOM_FACTOR))
+
+
+VALUES: Mapping[str, Callable[[View], str]] = {
+    function.__name__: function
+    for function in (
+        concurrency_from_pool,
+        ctx_from_slots,
+        dtype_bfloat16,
+        keepalive_from_idle,
+        model_len_from_pool,
+        seqs_from_pool,
+        seqs_raise,
+        tensor_parallel_raise,
+        threads_from_quota,
+        timeout_from_ttft,
+        token_budget_lower,
+        token_budget_raise,
+        utilization_from_free,
+    )
+}

@@ -1,0 +1,77 @@
+"""Three witnesses: what metrics, logs and arithmetic say of the same thing must agree; where not, it is shown."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from llmedic.analysis.predicates import scheduling
+from llmedic.analysis.view import View, fact_of, statistic
+from llmedic.model.finding import Fact
+from llmedic.model.verdict import Disagreement
+
+STATIC = ("kv_cache_tokens", "kv_blocks_count", "kv_cache_gib")
+"""Values that do not move while a process lives; 2 % for rounding in log lines."""
+TOLERANCE = 0.02
+
+
+def of(view: View) -> tuple[Disagreement, ...]:
+    """Every pair of witnesses that contradict each other."""
+    return (*_sizes(view), *_flags(view), *_pool_arithmetic(view), *_green_health(view))
+
+
+def _sizes(view: View) -> list[Disagreement]:
+    found = []
+    for name in STATIC:
+        for first, second in combinations(view.all_of(name), 2):
+            a, b = statistic(first.value, "typical"), statistic(second.value, "typical")
+            if a and b and abs(a - b) > TOLERANCE * max(a, b):
+                facts = fact_of(first, "", a), fact_of(second, "", b)
+                meaning = "one of them describes another process or an earlier start"
+                found.append(Disagreement(about=name, first=facts[0], second=facts[1], meaning=meaning))
+    return found
+
+
+def _flags(view: View) -> list[Disagreement]:
+    found = []
+    by_name: dict[str, list[Fact]] = {}
+    for flag in view.evidence.deployment.flags:
+        fact = Fact(name=f"flag.{flag.name}", value=_plain(flag.value), source=flag.origin)
+        by_name.setdefault(flag.name, []).append(fact)
+    for name, facts in by_name.items():
+        others = [fact for fact in facts[1:] if fact.value != facts[0].value]
+        if others:
+            meaning = "the engine does not run with what was typed, or the log is of another start"
+            found.append(Disagreement(about=name, first=facts[0], second=others[0], meaning=meaning))
+    return found
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, int | float) else str(value).lower()
+
+
+def _pool_arithmetic(view: View) -> list[Disagreement]:
+    blocks, size = view.number("kv_blocks_count"), view.flag("block_size")
+    pool = view.observation("kv_cache_tokens")
+    stated = statistic(pool.value, "typical") if pool else None
+    if not blocks or isinstance(size, bool) or not isinstance(size, int | float) or pool is None or not stated:
+        return []
+    counted = blocks * size
+    if abs(counted - stated) <= TOLERANCE * max(counted, stated):
+        return []
+    first = Fact(name="kv_blocks_count x block_size", value=f"{counted:,.0f} tokens", source="ledger")
+    meaning = "hybrid or sliding-window layers share blocks, or the block size in force is not the one stated"
+    return [Disagreement(about="KV pool", first=first, second=fact_of(pool, "", stated), meaning=meaning)]
+
+
+def _green_health(view: View) -> list[Disagreement]:
+    health = view.observation("api_health_status")
+    if health is None or statistic(health.value, "typical") != 200:
+        return []
+    outcome = scheduling.engine_makes_no_progress(view)
+    if not outcome.holds:
+        return []
+    meaning = "the health check asks the API server, not the engine behind it"
+    first = Fact(name="api_health_status", value="200", source=health.source)
+    return [Disagreement(about="health", first=first, second=outcome.facts[-1], meaning=meaning)]

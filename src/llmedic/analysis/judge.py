@@ -1,0 +1,131 @@
+"""Evidence in, verdict out: findings, ranking, layers, cross-checks, one change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from llmedic.analysis import change, crosscheck, findings, layers, limits, ranking
+from llmedic.analysis.predicates import comparison
+from llmedic.analysis.ranking import SURE, Standing
+from llmedic.analysis.view import View
+from llmedic.knowledge.profiles import Profile
+from llmedic.knowledge.rules import Compiled
+from llmedic.knowledge.schema import CauseText, LogPattern
+from llmedic.model.evidence import Gap
+from llmedic.model.finding import Fact, Finding
+from llmedic.model.verdict import Cause, Health, Verdict
+
+HEALTHY = "healthy"
+SHOWN = 0.15
+"""Causes below this are not worth a reader's time."""
+MOST_SHOWN = 4
+DOWN_SYMPTOMS = frozenset({"start-fails", "crashes-at-runtime", "hangs", "not-ready", "restarts-repeatedly"})
+DOWN_CAUSES = frozenset({"engine-core-stalled"})
+HEALTHY_TEXT = {
+    "en": ("Nothing is wrong", "The indicators that would show trouble were seen and are calm."),
+    "zh": ("运行正常", "能反映故障的指标都已看到，且平稳。"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What the judge knows. `cause` and `downstream` look single causes up, so that a few are read, not all."""
+
+    rules: Mapping[str, Compiled]
+    patterns: Mapping[str, LogPattern]
+    profiles: Mapping[str, Profile]
+    cause: Callable[[str], CauseText]
+    downstream: Callable[[str], frozenset[str]]
+
+
+def judge(view: View, knowledge: Knowledge, lang: str = "en") -> Verdict:
+    """The verdict on the evidence in `view`, with its texts in `lang` ("en" or "zh")."""
+    found = findings.of(view, knowledge.rules, knowledge.patterns)
+    standings = ranking.rank(found, view.evidence.symptoms, knowledge.profiles, knowledge.downstream)
+    shown = _worth_showing(standings)
+    sure = [standing for standing in shown if standing.confidence >= SURE and standing.cause != HEALTHY]
+    named = [knowledge.cause(standing.cause) for standing in sure]
+    beneath = [knowledge.cause(cause) for standing in sure for cause in standing.beneath]
+    return Verdict(
+        health=_health(view, shown),
+        layers=layers.of(view, named, beneath, lang),
+        causes=tuple(_cause(standing, view, knowledge, lang) for standing in shown),
+        cannot_tell=_cannot_tell(found, {standing.cause for standing in shown}),
+        gaps=_gaps(view.evidence.gaps),
+        disagreements=crosscheck.of(view),
+        binding=limits.of(view),
+        engine=_engine_line(view),
+        restart_warning=any(cause.destroys_evidence for cause in named),
+    )
+
+
+def _worth_showing(standings: Sequence[Standing]) -> list[Standing]:
+    """The causes to show, the best first; health stands alone or not at all."""
+    if standings and standings[0].cause == HEALTHY:
+        return [standings[0]] if standings[0].confidence >= SURE else []
+    return [one for one in standings if one.confidence >= SHOWN and one.cause != HEALTHY][:MOST_SHOWN]
+
+
+def _cause(standing: Standing, view: View, knowledge: Knowledge, lang: str) -> Cause:
+    evidence = _facts(standing.findings)
+    confidence = round(standing.confidence, 2)
+    if standing.cause == HEALTHY:
+        title, summary = HEALTHY_TEXT[lang]
+        return Cause(id=HEALTHY, layer="none", severity="info", confidence=confidence, title=title,
+                     summary=summary, evidence=evidence)  # fmt: skip
+    text = knowledge.cause(standing.cause)
+    return Cause(
+        id=text.id,
+        layer=text.layer,
+        severity=text.severity,
+        confidence=confidence,
+        title=text.title.zh if lang == "zh" else text.title.en,
+        summary=text.what.zh if lang == "zh" else text.what.en,
+        evidence=evidence,
+        symptoms=standing.beneath,
+        change=change.of(text.change, view, lang),
+    )
+
+
+def _facts(fired: Iterable[Finding]) -> tuple[Fact, ...]:
+    """The facts of all findings, the most confident finding first, each fact once."""
+    ranked = sorted(fired, key=lambda finding: -finding.confidence)
+    seen: dict[tuple[str, str], Fact] = {}
+    for finding in ranked:
+        for fact in finding.facts:
+            seen.setdefault((fact.name, fact.value), fact)
+    return tuple(seen.values())
+
+
+def _health(view: View, shown: Sequence[Standing]) -> Health:
+    best = shown[0] if shown and shown[0].confidence >= SURE else None
+    fatal = any(event.level == "fatal" and not event.is_echo for event in view.evidence.events)
+    alive = (view.number("output_tokens_count") or 0.0) > 0
+    if best and best.cause == HEALTHY:
+        return "healthy"
+    if best and (best.cause in DOWN_CAUSES or view.evidence.symptoms.seen & DOWN_SYMPTOMS or (fatal and not alive)):
+        return "down"
+    if best or comparison.slower_than_before(view).holds:
+        return "degraded"
+    return "down" if fatal and not alive else "unknown"
+
+
+def _cannot_tell(found: Iterable[Finding], shown: set[str]) -> tuple[str, ...]:
+    """Causes that no rule could decide: all of their rules miss something."""
+    outcomes: dict[str, set[str]] = {}
+    for finding in found:
+        outcomes.setdefault(finding.cause, set()).add(finding.outcome)
+    undecided = (cause for cause, said in outcomes.items() if said == {"cannot_tell"})
+    return tuple(cause for cause in undecided if cause not in shown and cause != HEALTHY)
+
+
+def _gaps(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+    return tuple(dict.fromkeys(gaps))
+
+
+def _engine_line(view: View) -> str:
+    deployment = view.evidence.deployment
+    name = f"{deployment.engine or 'engine unknown'} {deployment.version}".strip()
+    replicas = {instance.partition("#")[0] for instance in view.instances("requests_running")}
+    return f"{name}, {len(replicas)} replicas" if len(replicas) > 1 else name

@@ -1,0 +1,74 @@
+"""One status per layer, from the one or two indicators that decide it. Not evaluated is not OK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from llmedic.analysis.evaluate import evaluate
+from llmedic.analysis.view import View
+from llmedic.knowledge.conditions import Bounds, Changed, Quantity
+from llmedic.knowledge.schema import CauseText
+from llmedic.model.verdict import LAYERS, Layer, LayerStatus
+
+INDICATORS: Mapping[str, tuple[str, ...]] = {
+    "load": ("request_rate_per_s", "prompt_tokens_mean", "output_tokens_mean"),
+    "capacity": ("requests_running", "requests_waiting", "kv_cache_usage_ratio", "preemptions_per_min"),
+    "hardware": ("gpu_temp_c", "gpu_sm_clock_mhz", "gpu_power_w", "gpu_mem_bandwidth_ratio", "xid_errors",
+                 "host_cpu_util_ratio", "cpu_wait_ratio"),
+    "gateway": ("aborted_ratio", "error_finish_ratio", "http_error_ratio"),
+}  # fmt: skip
+UNSEEN: Mapping[str, tuple[str, str]] = {
+    "load": ("no earlier window to compare with: --baseline or --compare-to", "没有可对比的时间窗：用 --baseline 或 --compare-to"),
+    "capacity": ("no queue or KV figures: give the engine's URL or --metrics", "看不到队列和 KV 数据：给出引擎地址或 --metrics"),
+    "hardware": ("no GPU or host figures: --pid on the host shows the CPU side", "看不到 GPU 或主机数据：在主机上用 --pid 可看到 CPU 一侧"),
+    "params": ("flags are not known: --args, --pid or --log", "启动参数未知：用 --args、--pid 或 --log"),
+    "deployment": ("no start-up log: --log", "没有启动日志：用 --log"),
+    "gateway": ("no finish reasons or HTTP errors seen", "看不到结束原因或 HTTP 错误"),
+}  # fmt: skip
+
+
+def of(view: View, named: Sequence[CauseText], beneath: Sequence[CauseText], lang: str) -> tuple[Layer, ...]:
+    """The layers from top to bottom. `named` are the causes said, `beneath` those that they explain."""
+    return tuple(_layer(layer, view, named, beneath, lang) for layer in LAYERS)
+
+
+def _layer(layer: str, view: View, named: Sequence[CauseText], beneath: Sequence[CauseText], lang: str) -> Layer:
+    for status, causes in (("cause", named), ("symptom", beneath)):
+        titles = [text(cause, lang) for cause in causes if cause.layer == layer]
+        if titles:
+            return Layer(layer=layer, status="cause" if status == "cause" else "symptom", summary="; ".join(titles))
+    seen = _seen(layer, view)
+    status_: LayerStatus = "ok" if seen else "not-evaluated"
+    return Layer(layer=layer, status=status_, summary=", ".join(seen) or UNSEEN[layer][lang == "zh"])
+
+
+def text(cause: CauseText, lang: str) -> str:
+    """The cause's title."""
+    return cause.title.zh if lang == "zh" else cause.title.en
+
+
+def _seen(layer: str, view: View) -> list[str]:
+    if layer == "load":
+        return _compared(view)
+    if layer == "params":
+        return [f"{len(view.flags)} flags known"] if view.flags_stated else []
+    if layer == "deployment":
+        return [f"{view.evidence.log_lines:,} log lines"] if view.has_log else []
+    found = []
+    for name in INDICATORS[layer]:
+        statistic = "max" if layer in ("capacity", "hardware") else "typical"
+        reading = view.read(Quantity(where="observation", name=name, statistic=statistic))
+        if reading:
+            found.append(f"{name} {reading.fact.value}")
+    return found
+
+
+def _compared(view: View) -> list[str]:
+    """Load is only judged against an earlier time."""
+    found = []
+    for name in INDICATORS["load"]:
+        quantity = Quantity(where="observation", name=name)
+        outcome = evaluate(Changed(quantity=quantity, bounds=Bounds(above=0)), view)
+        if outcome.holds is not None and outcome.facts:
+            found.append(f"{name} {outcome.facts[0].value} ({outcome.facts[0].compared_to})")
+    return found

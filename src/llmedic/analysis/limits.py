@@ -1,0 +1,122 @@
+"""Which limit binds, from stock metrics, said with numbers.
+
+Requests wait because something is full. The candidates are asked in the order in which the scheduler meets them: no
+progress at all, KV pool, sequence cap, token budget and prefill compute, decode batch, front end, client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llmedic.analysis.predicates import scheduling
+from llmedic.analysis.view import Reading, View
+from llmedic.knowledge.conditions import Quantity
+from llmedic.model.finding import Fact
+from llmedic.model.verdict import BindingLimit
+
+FULL_POOL = 0.95
+AT_CAP = 0.97
+PREFILL_HEAVY = 10.0
+"""Prompt tokens computed per generated token from which prefill takes most of a step."""
+UNEXPLAINED = 0.5
+"""Share of TTFT that is neither queue nor prefill: the front end (or requests not finished yet)."""
+MANY_SEQUENCES = 64.0
+
+Found = BindingLimit | None
+
+
+def of(view: View) -> Found:
+    """The limit that binds now; None when the queue and the batch were not seen."""
+    if view.observation("requests_running") is None:
+        return None
+    checks: tuple[Callable[[View], Found], ...] = (
+        _stalled, _kv_pool, _sequence_cap, _token_budget, _prefill, _decode, _front_end, _nothing,
+    )  # fmt: skip
+    return next((found for check in checks if (found := check(view)) is not None), None)
+
+
+def _read(view: View, name: str, statistic: str = "typical") -> Reading | None:
+    return view.read(Quantity(where="observation", name=name, statistic=statistic))
+
+
+def _waiting(view: View) -> float:
+    return view.number("requests_waiting", "max") or 0.0
+
+
+def _stalled(view: View) -> Found:
+    outcome = scheduling.engine_makes_no_progress(view)
+    if not outcome.holds:
+        return None
+    return BindingLimit(limit="engine-core", summary="requests are inside and no token comes out", facts=outcome.facts)
+
+
+def _kv_pool(view: View) -> Found:
+    usage, preempted = _read(view, "kv_cache_usage_ratio", "max"), _read(view, "preemptions_per_min")
+    full = usage is not None and usage.number >= FULL_POOL and _waiting(view) >= 1
+    preempting = preempted is not None and preempted.number > 0.5
+    if not full and not preempting:
+        return None
+    facts = tuple(reading.fact for reading in (usage, preempted) if reading)
+    return BindingLimit(limit="kv-pool", summary=f"KV pool: {_said(facts)}", facts=facts)
+
+
+def _sequence_cap(view: View) -> Found:
+    running, cap = _read(view, "requests_running", "max"), view.flag("max_num_seqs")
+    if running is None or _waiting(view) < 1:
+        return None
+    known = isinstance(cap, int | float) and not isinstance(cap, bool)
+    at_cap = known and running.number >= AT_CAP * float(cap or 0)
+    if not at_cap and (known or not scheduling.running_is_pinned(view).holds):
+        return None
+    limit = f"max_num_seqs {cap:g}" if known else "a constant count (max_num_seqs is not in the metrics)"
+    fact = Fact(name="requests_running max", value=running.fact.value, source=running.fact.source, compared_to=limit)
+    summary = f"sequence cap: {running.number:g} running at {limit}, {_waiting(view):g} waiting"
+    return BindingLimit(limit="sequence-cap", summary=summary, facts=(fact,))
+
+
+def _token_budget(view: View) -> Found:
+    tokens, budget = _read(view, "batch_tokens_mean"), view.flag("max_num_batched_tokens")
+    if tokens is None or isinstance(budget, bool) or not isinstance(budget, int | float) or _waiting(view) < 1:
+        return None
+    if tokens.number < 0.9 * budget:
+        return None
+    summary = f"token budget: {tokens.number:,.0f} tokens per step of {budget:,.0f}"
+    return BindingLimit(limit="token-budget", summary=summary, facts=(tokens.fact,))
+
+
+def _prefill(view: View) -> Found:
+    prefill, output = _read(view, "prefill_tokens_per_s"), _read(view, "output_tokens_per_s")
+    if prefill is None or output is None or _waiting(view) < 1:
+        return None
+    if prefill.number < PREFILL_HEAVY * max(output.number, 0.1):
+        return None
+    facts = prefill.fact, output.fact
+    return BindingLimit(limit="prefill-compute", summary=f"prefill compute: {_said(facts)}", facts=facts)
+
+
+def _decode(view: View) -> Found:
+    running, tpot = _read(view, "requests_running"), _read(view, "tpot_s") or _read(view, "itl_s")
+    if running is None or tpot is None or running.number < MANY_SEQUENCES:
+        return None
+    facts = running.fact, tpot.fact
+    return BindingLimit(limit="decode", summary=f"decode batch: {_said(facts)}", facts=facts)
+
+
+def _front_end(view: View) -> Found:
+    busy, gap = _read(view, "frontend_cpu_cores"), _read(view, "ttft_unexplained_ratio")
+    facts = tuple(r.fact for r, bound in ((busy, 0.9), (gap, UNEXPLAINED)) if r is not None and r.number >= bound)
+    if busy is None or busy.number < 0.9:
+        return None
+    return BindingLimit(limit="front-end", summary=f"front end: {_said(facts)}", facts=facts)
+
+
+def _nothing(view: View) -> Found:
+    running, usage = _read(view, "requests_running", "max"), _read(view, "kv_cache_usage_ratio", "max")
+    if _waiting(view) >= 1:
+        return None
+    facts = tuple(reading.fact for reading in (running, usage) if reading)
+    return BindingLimit(limit="none", summary=f"nothing binds: no request waits, {_said(facts)}", facts=facts)
+
+
+def _said(facts: tuple[Fact, ...]) -> str:
+    return ", ".join(f"{fact.name} {fact.value}" for fact in facts)
