@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from llmedic.analysis.evaluate import evaluate
 from llmedic.analysis.view import View
@@ -11,9 +11,12 @@ from llmedic.knowledge.schema import LogPattern
 from llmedic.model.finding import Fact, Finding, Outcome
 
 
-def of(view: View, rules: Mapping[str, Compiled], patterns: Mapping[str, LogPattern]) -> list[Finding]:
+PatternOf = Callable[[str], LogPattern | None]
+
+
+def of(view: View, rules: Mapping[str, Compiled], pattern: PatternOf) -> list[Finding]:
     """What each rule and each log line with a cause of its own makes of the evidence."""
-    return [*(_finding(compiled, view) for compiled in rules.values()), *_from_log(view, patterns)]
+    return [*(_finding(compiled, view) for compiled in rules.values()), *_from_log(view, pattern)]
 
 
 def _finding(compiled: Compiled, view: View) -> Finding:
@@ -32,9 +35,9 @@ def _finding(compiled: Compiled, view: View) -> Finding:
     )
 
 
-def _from_log(view: View, patterns: Mapping[str, LogPattern]) -> Iterator[Finding]:
+def _from_log(view: View, pattern_of: PatternOf) -> Iterator[Finding]:
     for name, events in view.events.items():
-        pattern = patterns.get(name)
+        pattern = pattern_of(name)
         if pattern is None or not pattern.cause:
             continue
         firsts = [event for event in events if not event.is_echo]

@@ -33,7 +33,7 @@ class Knowledge:
     """What the judge knows. `cause` and `downstream` look single causes up, so that a few are read, not all."""
 
     rules: Mapping[str, Compiled]
-    patterns: Mapping[str, LogPattern]
+    pattern: Callable[[str], LogPattern | None]
     profiles: Mapping[str, Profile]
     cause: Callable[[str], CauseText]
     downstream: Callable[[str], frozenset[str]]
@@ -41,7 +41,7 @@ class Knowledge:
 
 def judge(view: View, knowledge: Knowledge, lang: str = "en") -> Verdict:
     """The verdict on the evidence in `view`, with its texts in `lang` ("en" or "zh")."""
-    found = findings.of(view, knowledge.rules, knowledge.patterns)
+    found = findings.of(view, knowledge.rules, knowledge.pattern)
     standings = ranking.rank(found, view.evidence.symptoms, knowledge.profiles, knowledge.downstream)
     shown = _worth_showing(standings)
     sure = [standing for standing in shown if standing.confidence >= SURE and standing.cause != HEALTHY]

@@ -18,13 +18,22 @@ INDICATORS: Mapping[str, tuple[str, ...]] = {
     "gateway": ("aborted_ratio", "error_finish_ratio", "http_error_ratio"),
 }  # fmt: skip
 UNSEEN: Mapping[str, tuple[str, str]] = {
-    "load": ("no earlier window to compare with: --baseline or --compare-to", "没有可对比的时间窗：用 --baseline 或 --compare-to"),
-    "capacity": ("no queue or KV figures: give the engine's URL or --metrics", "看不到队列和 KV 数据：给出引擎地址或 --metrics"),
-    "hardware": ("no GPU or host figures: --pid on the host shows the CPU side", "看不到 GPU 或主机数据：在主机上用 --pid 可看到 CPU 一侧"),
+    "load": (
+        "no earlier window to compare with: --baseline or --compare-to",
+        "没有可对比的时间窗：用 --baseline 或 --compare-to",
+    ),
+    "capacity": (
+        "no queue or KV figures: give the engine's URL or --metrics",
+        "看不到队列和 KV 数据：给出引擎地址或 --metrics",
+    ),
+    "hardware": (
+        "no GPU or host figures: --pid on the engine's host shows the CPU side",
+        "看不到 GPU 或主机数据：在引擎主机上用 --pid 可看到 CPU 一侧",
+    ),
     "params": ("flags are not known: --args, --pid or --log", "启动参数未知：用 --args、--pid 或 --log"),
     "deployment": ("no start-up log: --log", "没有启动日志：用 --log"),
     "gateway": ("no finish reasons or HTTP errors seen", "看不到结束原因或 HTTP 错误"),
-}  # fmt: skip
+}
 
 
 def of(view: View, named: Sequence[CauseText], beneath: Sequence[CauseText], lang: str) -> tuple[Layer, ...]:

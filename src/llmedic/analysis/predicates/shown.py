@@ -30,10 +30,12 @@ def shown(observation: Observation, stat: str, compared_to: str = "") -> Fact:
 
 
 def levels(found: Mapping[str, Observation]) -> list[float]:
+    """The means of every replica or engine, lowest first; empty when there is only one."""
     return sorted(statistic(one.value, "mean") or 0.0 for one in found.values()) if len(found) >= 2 else []
 
 
 def extremes(found: Mapping[str, Observation]) -> list[Fact]:
+    """The calmest and the busiest of them."""
     if len(found) < 2:
         return []
     ranked = sorted(found.items(), key=lambda item: statistic(item[1].value, "mean") or 0.0)

@@ -1,0 +1,116 @@
+"""Joins the sources: raw answers go to the source that can read them, and what comes back becomes one evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TypeVar
+
+from llmedic.collect import baseline, casefile, engine, flags, logs, process, prometheus
+from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
+from llmedic.model.evidence import Evidence, Symptoms
+from llmedic.model.raw import Raw
+
+T = TypeVar("T")
+
+Reader = Callable[[Sequence[Raw]], Evidence]
+
+READERS: Mapping[str, Reader] = {
+    "engine": engine.read,
+    "prometheus": prometheus.read,
+    "logs": logs.read,
+    "process": process.read,
+    "case": casefile.read,
+    "flags": flags.read,
+    "baseline": baseline.read,
+}
+"""Who reads which raw answers, in order of trust: where two sources name a fact, the earlier one counts."""
+ORIGINS = ("process", "args", "case", "server-info", "log", "metrics", "models-api", "default")
+"""Whose word on a flag counts first: what runs, then what was typed, then what the engine reports of itself."""
+
+
+def of(raws: Iterable[Raw]) -> Evidence:
+    """Everything that the raw answers say."""
+    by_source: dict[str, list[Raw]] = {}
+    for raw in raws:
+        by_source.setdefault(raw.source, []).append(raw)
+    found = [read(by_source[name]) for name, read in READERS.items() if name in by_source and name != "flags"]
+    if "flags" in by_source:
+        known = merge(found).deployment.engine
+        found.append(flags.read([_with_engine(raw, known) for raw in by_source["flags"]]))
+    return merge(found)
+
+
+def merge(parts: Sequence[Evidence]) -> Evidence:
+    """One evidence out of several, the most trusted first."""
+    return Evidence(
+        observations=_chain(part.observations for part in parts),
+        events=_chain(part.events for part in parts),
+        bench=_chain(part.bench for part in parts),
+        kubernetes=_chain(part.kubernetes for part in parts),
+        gaps=_chain(part.gaps for part in parts),
+        log_lines=sum(part.log_lines for part in parts),
+        symptoms=Symptoms(
+            seen=frozenset().union(*(part.symptoms.seen for part in parts)),
+            when=frozenset().union(*(part.symptoms.when for part in parts)),
+            not_when=frozenset().union(*(part.symptoms.not_when for part in parts)),
+        ),
+        deployment=_deployment([part.deployment for part in parts]),
+    )
+
+
+def _chain(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    return tuple(item for group in groups for item in group)
+
+
+def _deployment(parts: Sequence[Deployment]) -> Deployment:
+    all_flags = [flag for part in parts for flag in part.flags]
+    return Deployment(
+        engine=_first(part.engine for part in parts),
+        version=_first(part.version for part in parts),
+        flags=tuple(sorted(all_flags, key=_trust)),
+        environment={key: value for part in reversed(parts) for key, value in part.environment.items()},
+        model=ModelFacts(
+            name=_first(part.model.name for part in parts),
+            config={key: value for part in reversed(parts) for key, value in part.model.config.items()},
+        ),
+        hardware=_hardware([part.hardware for part in parts]),
+    )
+
+
+def _trust(flag: Flag) -> int:
+    return ORIGINS.index(flag.origin) if flag.origin in ORIGINS else len(ORIGINS)
+
+
+def _first(words: Iterable[str]) -> str:
+    return next((word for word in words if word), "")
+
+
+def _hardware(parts: Sequence[HardwareFacts]) -> HardwareFacts:
+    merged = HardwareFacts()
+    for part in reversed(parts):
+        said = {field.name: found for field in fields(part) if (found := getattr(part, field.name)) not in (None, "")}
+        merged = replace(merged, **said)
+    return merged
+
+
+def _with_engine(raw: Raw, known: str) -> Raw:
+    """The command line, with the engine it belongs to where it does not say so itself."""
+    if raw.meta.get("engine"):
+        return raw
+    return replace(raw, meta={**raw.meta, "engine": known or _engine_of(raw.body)})
+
+
+def _engine_of(body: bytes) -> str:
+    """The engine that a command line starts; vLLM's flags are the commonest, so they are the guess."""
+    words = body.decode(errors="replace").lower()
+    marks = {"sglang": "sglang", "llama-server": "llama.cpp", "text-generation": "tgi", "ollama": "ollama"}
+    return next((engine_ for mark, engine_ in marks.items() if mark in words), "vllm")
+
+
+def symptoms_raw(symptoms: Symptoms) -> Raw:
+    """Ticked symptoms as a case file of their own, so that a bundle keeps them."""
+    ticked = {kind: sorted(getattr(symptoms, kind)) for kind in ("seen", "when", "not_when")}
+    body = json.dumps({"symptoms": {kind: ids for kind, ids in ticked.items() if ids}}).encode()
+    return Raw(source="case", kind="case", target="symptoms", body=body)
