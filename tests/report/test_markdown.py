@@ -14,11 +14,24 @@ from llmedic.report import markdown
 
 def test_parts_stand_in_order(incident: Verdict) -> None:
     report = markdown.render(incident)
-    order = ["# LLMedic: degraded", "> **Restarting", "## CRITICAL: Long-context surge", "### Evidence",
-             "| `prefix_cache_hit_ratio` | 62 % | 91 % before | metrics, 60 s |", "### Change one thing",
-             "- verify: `llmedic diagnose", "### Explained by it",
-             "- Offered load above capacity, deep queue (`overload", "### Which limit binds", "### Layers", "| load | CAUSE |", "### Also possible", "### The witnesses",
-             "### Not seen", "### Cannot be decided"]  # fmt: skip
+    order = [
+        "# LLMedic: degraded",
+        "> **Restarting",
+        "## CRITICAL: Long-context surge",
+        "### Evidence",
+        "| `prefix_cache_hit_ratio` | 62 % | 91 % before | metrics, 60 s |",
+        "### Change one thing",
+        "- verify: `llmedic diagnose",
+        "### Explained by it",
+        "- Offered load above capacity, deep queue (`overload",
+        "### Which limit binds",
+        "### Layers",
+        "| load | CAUSE |",
+        "### Also possible",
+        "### The witnesses",
+        "### Not seen",
+        "### Cannot be decided",
+    ]
 
     places = [report.index(part) for part in order]
 

@@ -26,9 +26,23 @@ def lang(request: pytest.FixtureRequest) -> Literal["en", "zh"]:
 
 def test_the_cause_and_its_one_change_come_first(incident: Verdict) -> None:
     report = terminal.render(incident)
-    order = ["LLMedic: degraded", "CRITICAL  Long-context surge", "94 % sure", "62 %", "> 30 1/min",
-             "Change one thing", "none → > 2,048 tokens", "expect: evictions stop", "verify: llmedic diagnose",
-             "Explained by it", "Which limit binds", "Layers, top down", "Also possible", "The witnesses disagree", "Not seen"]  # fmt: skip
+    order = [
+        "LLMedic: degraded",
+        "CRITICAL  Long-context surge",
+        "94 % sure",
+        "62 %",
+        "> 30 1/min",
+        "Change one thing",
+        "none → > 2,048 tokens",
+        "expect: evictions stop",
+        "verify: llmedic diagnose",
+        "Explained by it",
+        "Which limit binds",
+        "Layers, top down",
+        "Also possible",
+        "The witnesses disagree",
+        "Not seen",
+    ]
 
     places = [report.index(part) for part in order]
 

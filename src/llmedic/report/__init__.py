@@ -1,0 +1,1 @@
+"""Renderers: a verdict in, text out. Pure, and unaware of each other."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 
-_CONTROLS = {code: None for code in (*range(9), *range(11, 32), *range(127, 160))}
+_CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 """Evidence quotes logs: what would steer the terminal is left out."""
 
 _HEALTH_STYLE = {"healthy": "bold green", "degraded": "bold yellow", "down": "bold red", "unknown": "bold magenta"}

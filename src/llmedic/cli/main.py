@@ -1,0 +1,126 @@
+"""The `llmedic` command: finds the subcommand, and turns every ending into a line and an exit code.
+
+    0  clean                      3  could not complete, or health unknown
+    1  findings (--fail-on)      70  a bug of ours: a log file has the traceback
+    2  usage or a bad file      130  interrupted
+
+A subcommand's module is imported when it is needed, and nothing heavy is imported at the top of any of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from llmedic import __version__, errors
+
+COMMANDS = {
+    "diagnose": "llmedic.cli.commands.diagnose",
+    "snapshot": "llmedic.cli.commands.snapshot",
+    "explain": "llmedic.cli.commands.explain",
+}
+"""Every subcommand and the module that has it, in the order of the help."""
+
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+_EXIT_PIPE_CLOSED = 141  # what a shell reports for SIGPIPE
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommands are imported when they are looked at."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The subcommands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand, None when there is none of that name."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command = importlib.import_module(module).command
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 clean, 1 findings, 2 usage or a bad file, 3 could not complete or health unknown, 70 bug, "
+    "130 interrupted.",
+)
+@click.version_option(__version__, prog_name="llmedic", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Find why an LLM inference server is slow, failing or wrong, and the one change that answers it."""
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line (of the process, unless given) and leave with its exit code."""
+    sys.exit(main(arguments))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code of a command line; every failure has become a line on standard error."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        outcome = cli.main(words, prog_name="llmedic", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.ClickException as error:
+        return _say(error.format_message(), _usage_hint(error), errors.CallerError.exit_code)
+    except errors.LLMedicError as error:
+        return _say(error.message, error.hint, error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("interrupted", "", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        _silence_stdout()
+        return _EXIT_PIPE_CLOSED
+    except Exception as error:
+        return _say(f"this is a bug in llmedic: {_one_line(error)}", _bug_hint(words), EXIT_BUG)
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _say(message: str, hint: str, code: int) -> int:
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
+    return code
+
+
+def _usage_hint(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path} --help" if isinstance(context, click.Context) else ""
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+
+
+def _bug_hint(words: Sequence[str]) -> str:
+    """Write the traceback where it can be attached to a report. Options' values stay out: they can be secrets."""
+    shown = [word.partition("=")[0] if word.startswith("-") else "…" for word in words[1:]]
+    report = (
+        f"llmedic {__version__}\npython {sys.version}\nplatform {sys.platform}\n"
+        f"command: llmedic {' '.join([*words[:1], *shown])}\n\n{traceback.format_exc()}"
+    )
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="llmedic-bug-", suffix=".log")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(report)
+    except OSError as error:
+        return f"the traceback could not be written: {error}"
+    return f"the traceback is in {Path(name)}; please attach it to a bug report"
+
+
+def _silence_stdout() -> None:
+    """The reader is gone: keep the interpreter from complaining about it on the way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
