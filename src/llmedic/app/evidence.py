@@ -21,7 +21,7 @@ READERS: Mapping[str, Reader] = {
     "prometheus": prometheus.read,
     "logs": logs.read,
     "process": process.read,
-    "case": casefile.read,
+    "case": lambda raws: merge([casefile.read(raw) for raw in raws]),
     "flags": flags.read,
     "baseline": baseline.read,
 }

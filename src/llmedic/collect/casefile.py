@@ -58,10 +58,9 @@ def capture(name: str, body: bytes) -> tuple[Raw, ...]:
     return tuple(raws)
 
 
-def read(raws: Sequence[Raw]) -> Evidence:
-    """What the case files say beside their log and command line."""
-    evidence = [_evidence(raw.target, _load(raw.target, raw.body)) for raw in raws]
-    return evidence[0] if len(evidence) == 1 else Evidence()
+def read(raw: Raw) -> Evidence:
+    """What a case file says beside its log and its command line."""
+    return _evidence(raw.target, _load(raw.target, raw.body))
 
 
 def engine_name(typed: object) -> str:

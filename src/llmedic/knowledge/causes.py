@@ -37,7 +37,9 @@ def causes() -> dict[str, schema.CauseText]:
 
 @cache
 def downstream(cause_id: str) -> frozenset[str]:
-    """All causes that this one brings about, directly or through another."""
+    """All causes that this one brings about, directly or through another; none for a special verdict."""
+    if cause_id in SPECIAL:
+        return frozenset()
     found: set[str] = set()
     pending = list(cause(cause_id).explains)
     while pending:
