@@ -12,10 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -107,6 +104,9 @@ def _one_line(error: Exception) -> str:
 
 def _bug_hint(words: Sequence[str]) -> str:
     """Write the traceback where it can be attached to a report. Options' values stay out: they can be secrets."""
+    import tempfile
+    import traceback
+
     shown = [word.partition("=")[0] if word.startswith("-") else "…" for word in words[1:]]
     report = (
         f"llmedic {__version__}\npython {sys.version}\nplatform {sys.platform}\n"
@@ -118,7 +118,7 @@ def _bug_hint(words: Sequence[str]) -> str:
             file.write(report)
     except OSError as error:
         return f"the traceback could not be written: {error}"
-    return f"the traceback is in {Path(name)}; please attach it to a bug report"
+    return f"the traceback is in {name}; please attach it to a bug report"
 
 
 def _silence_stdout() -> None:

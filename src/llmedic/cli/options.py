@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from llmedic import errors
-from llmedic.app.request import Access, Lang, Sources
-from llmedic.model.evidence import Symptoms
+
+if TYPE_CHECKING:
+    from llmedic.app.request import Access, Lang, Sources
+    from llmedic.model.evidence import Symptoms
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -106,6 +107,8 @@ def access(
     environment: Mapping[str, str] = os.environ,
 ) -> Access:  # fmt: skip
     """How to get in. Raises UsageError for a header without a name or a variable that is not set."""
+    from llmedic.app.request import Access
+
     if key and not cert:
         raise errors.UsageError("--key needs --cert", hint="give the certificate that belongs to the key")
     bearer = environment.get(bearer_env, "") if bearer_env else ""
@@ -122,6 +125,8 @@ def sources(
     case: Path | None, symptoms: Symptoms,
 ) -> Sources:  # fmt: skip
     """Where evidence comes from. Raises UsageError when there is nothing, or a target is no target."""
+    from llmedic.app.request import Sources
+
     if len(metrics) > 2:
         raise errors.UsageError("--metrics can be given once or twice", hint="two pages make one window")
     for target in targets:
@@ -136,6 +141,8 @@ def sources(
 
 def ticked(*, seen: Iterable[str], when: Iterable[str], not_when: Iterable[str]) -> Symptoms:
     """What the person ticked, every id checked against the closed lists. Raises UsageError with the nearest ids."""
+    from llmedic.model.evidence import Symptoms
+
     result = Symptoms(seen=frozenset(seen), when=frozenset(when), not_when=frozenset(not_when))
     if result:
         from llmedic.knowledge import symptoms
@@ -159,6 +166,8 @@ def check_ids(option: str, given: Iterable[str], known: Iterable[str]) -> None:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint that names up to three ids that look like this one, or where they are listed."""
+    import difflib
+
     known = tuple(known)
     near = (
         difflib.get_close_matches(name.lower().replace("_", "-"), known, n=3, cutoff=0.5)

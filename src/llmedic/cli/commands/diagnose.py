@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llmedic import errors
-from llmedic.app.request import DiagnoseRequest, Lang
 from llmedic.cli import options
 
 if TYPE_CHECKING:
+    from llmedic.app.request import DiagnoseRequest, Lang
     from llmedic.model.verdict import Verdict
 
 _SEVERITIES = ("info", "warning", "critical")
@@ -76,6 +76,8 @@ def show(verdict: Verdict, style: str, lang: Lang, *, width: int, colour: bool) 
 
 
 def _request(given: dict[str, Any], *, ask: bool, lang: Lang) -> DiagnoseRequest:
+    from llmedic.app.request import DiagnoseRequest
+
     symptoms = options.ticked(**{key: given.pop(key) for key in ("seen", "when", "not_when")})
     if ask:
         from llmedic.cli import ask as interview

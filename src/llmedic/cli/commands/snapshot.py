@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from llmedic.app.request import SnapshotRequest
 from llmedic.cli import options
+
+if TYPE_CHECKING:
+    from llmedic.app.request import SnapshotRequest
 
 
 @click.command("snapshot", short_help="Save the evidence before a restart destroys it.")
@@ -42,6 +44,8 @@ def default_output() -> Path:
 
 
 def _request(given: dict[str, Any], output: Path) -> SnapshotRequest:
+    from llmedic.app.request import SnapshotRequest
+
     symptoms = options.ticked(**{key: given.pop(key) for key in ("seen", "when", "not_when")})
     keys = ("targets", "metrics", "logs", "args", "pid", "case")
     return SnapshotRequest(
