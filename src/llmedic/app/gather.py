@@ -1,0 +1,172 @@
+"""Captures every source side by side: one broken source never stops the rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from llmedic import errors
+from llmedic.app import evidence
+from llmedic.app.request import Access, Progress, Sources
+from llmedic.collect import bundle, casefile, engine, flags, logs, process, prometheus
+from llmedic.model.raw import Raw
+from llmedic.wire import http
+from llmedic.wire.parallel import run_all
+
+GRACE_S = 8.0
+"""How long after the window a source may still finish before it is given up."""
+METRICS_ENDINGS = (".prom", ".metrics")
+TARGET_HINT = "a target is http(s)://host:port, prom+http(s)://host:port?SELECTOR, a bundle (.zip) or a directory"
+
+Capture = Callable[[], Sequence[Raw]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What was asked for, sorted by the source that can get it. `now` are files, read before anything is waited for."""
+
+    urls: tuple[str, ...] = ()
+    prometheus: tuple[str, ...] = ()
+    bundles: tuple[Path, ...] = ()
+    metrics: tuple[Path, ...] = ()
+    logs: tuple[str, ...] = ()
+    cases: tuple[Path, ...] = ()
+    pids: tuple[int, ...] = field(default=())
+
+
+def plan(sources: Sources) -> Plan:
+    """Sorts the targets. Raises UsageError for one that is none of the kinds."""
+    urls, proms, bundles, metrics, log_paths = [], [], [], list(sources.metrics), [str(path) for path in sources.logs]
+    cases = [sources.case] if sources.case else []
+    for target in sources.targets:
+        if target.startswith(("http://", "https://")):
+            urls.append(target)
+        elif target.startswith(("prom+http://", "prom+https://")):
+            proms.append(target)
+        elif "://" in target:
+            raise errors.UsageError(f"{http.shown(target)}: not a kind of target that is known", hint=TARGET_HINT)
+        elif Path(target).is_dir():
+            found = sorted(path for path in Path(target).iterdir() if path.is_file())
+            metrics += [path for path in found if path.name.endswith(METRICS_ENDINGS)]
+            bundles += [path for path in found if path.suffix == ".zip"]
+            cases += [path for path in found if path.suffix in (".yaml", ".yml")]
+            if any(path.suffix in (".log", ".txt", ".gz") or path.name.endswith(".log.1") for path in found):
+                log_paths.append(target)
+        elif Path(target).is_file():
+            bundles.append(Path(target))
+        else:
+            raise errors.UsageError(f"{target}: no such file, and not a URL", hint=TARGET_HINT)
+    return Plan(
+        urls=tuple(urls),
+        prometheus=tuple(proms),
+        bundles=tuple(bundles),
+        metrics=tuple(metrics),
+        logs=tuple(log_paths),
+        cases=tuple(cases),
+        pids=(sources.pid,) if sources.pid is not None else (),
+    )
+
+
+def gather(
+    sources: Sources,
+    access: Access,
+    *,
+    window_s: float,
+    compare_to_s: float | None = None,
+    probe: bool = False,
+    progress: Progress = lambda _: None,
+) -> tuple[Raw, ...]:
+    """Every raw answer of every source that was named, and of the local engine process behind a loopback URL.
+
+    Raises:
+        CallerError: a file or an option is wrong. What a target does is never raised.
+    """
+    planned = plan(sources)
+    raws = _files(planned, sources, window_s)
+    live = _live(planned, _reach(access), window_s, compare_to_s, probe=probe)
+    if live:
+        progress(f"watching {', '.join(live)} for {window_s:g} s")
+    for name, result in run_all(live, window_s + GRACE_S).items():
+        raws += _kept(name, result)
+    return tuple(raws)
+
+
+def _files(planned: Plan, sources: Sources, window_s: float) -> list[Raw]:
+    raws = [raw for path in planned.bundles for raw in bundle.read_bundle(path)]
+    if planned.metrics:
+        pages = [(path.name, _bytes(path)) for path in planned.metrics]
+        raws += engine.read_saved(pages, window_s)
+    for path in planned.cases:
+        raws += casefile.capture(path.name, _bytes(path))
+    if planned.logs:
+        raws += logs.capture(planned.logs)
+    if sources.args:
+        raws += flags.capture(sources.args)
+    if sources.symptoms:
+        raws.append(evidence.symptoms_raw(sources.symptoms))
+    return raws
+
+
+def _live(
+    planned: Plan, reach: http.Access, window_s: float, compare_to_s: float | None, *, probe: bool
+) -> dict[str, Capture]:
+    tasks: dict[str, Capture] = {}
+    if planned.urls:
+        tasks["engine"] = partial(engine.capture, planned.urls, access=reach, window_s=window_s, probe=probe)
+    for url in planned.prometheus:
+        tasks[http.shown(url)] = partial(
+            prometheus.capture, url, access=reach, window_s=window_s, compare_to_s=compare_to_s, now=time.time()
+        )
+    pids = planned.pids or tuple(pid for url in planned.urls if (pid := _local_pid(url)) is not None)
+    if pids:
+        tasks["process"] = partial(process.capture, pids, window_s=window_s)
+    return tasks
+
+
+def _local_pid(url: str) -> int | None:
+    """The process that listens behind a loopback URL: its CPU and its limits are evidence that costs nothing."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        local = parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return None
+    return process.find_listener(port) if local else None
+
+
+def _kept(name: str, result: Sequence[Raw] | Exception) -> list[Raw]:
+    """The raw answers, or what went wrong as one; only the caller's own mistakes stop the command."""
+    if isinstance(result, errors.CallerError):
+        raise result
+    if isinstance(result, errors.LLMedicError):
+        return [Raw(source="engine", kind="failure", target=name, error=result.message, hint=result.hint)]
+    if isinstance(result, TimeoutError):
+        hint = "run it again with a longer --window"
+        return [Raw(source="engine", kind="failure", target=name, error=str(result), hint=hint)]
+    if isinstance(result, Exception):
+        raise result
+    return list(result)
+
+
+def _reach(access: Access) -> http.Access:
+    return http.Access(
+        headers=dict(access.headers),
+        bearer=access.bearer,
+        cacert=str(access.ca_file or ""),
+        cert=str(access.cert_file or ""),
+        key=str(access.key_file or ""),
+    )
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise errors.InputError(
+            f"{path}: cannot be read: {error.strerror}", hint="check the path and its mode"
+        ) from error
