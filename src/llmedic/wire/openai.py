@@ -5,6 +5,7 @@ A green health page says that the API process lives; only a token says that the 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import msgspec
@@ -53,12 +54,14 @@ def probe(base_url: str, access: http.Access = http.ANONYMOUS, *, model: str = "
 
     model: "" asks /v1/models first. deadline_s bounds all of it.
     """
+    started = time.monotonic()
     left_s = deadline_s
     if not model:
         try:
             models = http.get(f"{base_url}/v1/models", access, deadline_s=left_s)
         except TargetError as error:
-            return Probe(status=0, elapsed_s=deadline_s, path="/v1/models", error=error.message, hint=error.hint)
+            elapsed_s = time.monotonic() - started
+            return Probe(status=0, elapsed_s=elapsed_s, path="/v1/models", error=error.message, hint=error.hint)
         left_s -= models.elapsed_s
         model = first_model(models.body)
     answer = Probe(status=0, elapsed_s=deadline_s, error="no time left for a request")
@@ -71,6 +74,7 @@ def probe(base_url: str, access: http.Access = http.ANONYMOUS, *, model: str = "
 
 
 def _ask(base_url: str, path: str, access: http.Access, model: str, deadline_s: float) -> Probe:
+    started = time.monotonic()
     question: dict[str, object] = {"model": model or "default", "max_tokens": 1, "temperature": 0}
     if path.endswith("/chat/completions"):
         question["messages"] = [{"role": "user", "content": "Hi"}]
@@ -79,7 +83,8 @@ def _ask(base_url: str, path: str, access: http.Access, model: str, deadline_s: 
     try:
         answer = http.post(base_url + path, access, content=msgspec.json.encode(question), deadline_s=deadline_s)
     except TargetError as error:
-        return Probe(status=0, elapsed_s=deadline_s, path=path, error=error.message, hint=error.hint)
+        elapsed_s = time.monotonic() - started
+        return Probe(status=0, elapsed_s=elapsed_s, path=path, error=error.message, hint=error.hint)
     error_line = ""
     if answer.status != 200:
         error_line = f"HTTP {answer.status}: " + " ".join(answer.body[:200].decode("utf-8", "replace").split())
