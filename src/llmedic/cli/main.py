@@ -63,11 +63,11 @@ def run(arguments: Sequence[str] | None = None) -> None:
     sys.exit(main(arguments))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, commands: click.Group = cli) -> int:
     """The exit code of a command line; every failure has become a line on standard error."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        outcome = cli.main(words, prog_name="llmedic", standalone_mode=False)
+        outcome = commands.main(words, prog_name="llmedic", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -78,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(error.message, error.hint, error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", "", EXIT_INTERRUPTED)
+    except SystemExit:  # click's only one: writing met a closed pipe
+        return _EXIT_PIPE_CLOSED
     except BrokenPipeError:
         _silence_stdout()
         return _EXIT_PIPE_CLOSED

@@ -1,0 +1,148 @@
+"""Every ending of the command is a line and an exit code; nothing heavy is imported for a help text."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from llmedic import __version__, errors
+from llmedic.cli import main
+
+HEAVY = ("yaml", "rich", "urllib3", "msgspec", "psutil", "ahocorasick_rs", "asyncio")
+
+
+@click.group()
+def endings() -> None:
+    """Commands that end in every way there is."""
+
+
+@endings.command()
+def unreachable() -> None:
+    raise errors.UnreachableError("http://a:8000: connection refused\nat once", hint="is it running?")
+
+
+@endings.command()
+@click.option("--bearer")
+@click.argument("target")
+def bug(bearer: str, target: str) -> None:
+    raise ZeroDivisionError(f"cannot divide {len(bearer) + len(target)}")
+
+
+@endings.command()
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+@endings.command()
+def findings() -> int:
+    return 1
+
+
+def test_a_failing_target_is_one_line_and_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["unreachable"], endings) == 3
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "error: http://a:8000: connection refused at once\nhint: is it running?\n"
+
+
+def test_a_bug_leaves_its_traceback_in_a_file_and_no_secret(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    assert main.main(["bug", "--bearer", "sesame", "http://user:open@host"], endings) == 70
+
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error == "error: this is a bug in llmedic: ZeroDivisionError: cannot divide 27"
+    (log,) = tmp_path.iterdir()
+    assert str(log) in hint
+    report = log.read_text(encoding="utf-8")
+    assert "Traceback" in report
+    assert f"llmedic {__version__}" in report
+    assert "command: llmedic bug --bearer … …" in report
+    assert "sesame" not in report
+    assert "open" not in report.partition("Traceback")[0]
+
+
+def test_an_interrupt_is_130(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["interrupted"], endings) == 130
+    assert capsys.readouterr().err == "\nerror: interrupted\n"
+
+
+def test_a_command_tells_its_own_exit_code() -> None:
+    assert main.main(["findings"], endings) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["diagnose", "--nonsense"], "--nonsense"),
+        (["diagnose", "--window", "soon"], "write 15s, 1m or 24h"),
+        (["diagnose", "--log", "nowhere.log"], "nowhere.log"),
+    ],
+)
+def test_wrong_usage_is_2_with_a_hint(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
+    assert main.main(arguments) == 2
+
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: ")
+    assert says in error
+    assert re.fullmatch(r"hint: llmedic( diagnose)? --help", hint)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
+def test_help_lists_the_commands_and_exit_codes(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert main.main(arguments) == 0
+
+    out = " ".join(capsys.readouterr().out.split())
+    for command in main.COMMANDS:
+        assert f" {command} " in out
+    assert "3 could not complete" in out
+
+
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_every_option_is_explained(command: str) -> None:
+    loaded = main.cli.get_command(click.Context(main.cli), command)
+
+    assert loaded is not None
+    assert loaded.name == command
+    assert loaded.help
+    for parameter in loaded.params:
+        if isinstance(parameter, click.Option) and not isinstance(parameter.type, click.Choice):
+            assert parameter.help, parameter.name
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["diagnose", "--help"], ["explain", "--help"]])
+def test_a_help_text_imports_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import sys\nfrom llmedic.cli import main\n"
+        f"code = main.main({arguments!r})\n"
+        f"print(code, [name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stderr == "0 []\n"
+    assert done.stdout
+
+
+def test_a_reader_that_leaves_is_no_bug() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "llmedic", "explain"],
+            stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(write)
+
+    assert done.returncode == 141
+    assert done.stderr == ""

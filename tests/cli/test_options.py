@@ -1,0 +1,132 @@
+"""What is typed becomes plain values, or one line that says how to type it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmedic import errors
+from llmedic.cli import options
+from llmedic.model.evidence import Symptoms
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("500ms", 0.5), ("15s", 15), ("1m", 60), ("24h", 86400), ("7d", 604800), ("90", 90), (2.5, 2.5)],
+)
+def test_lengths_of_time(text: str | float, seconds: float) -> None:
+    assert options.duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "0s", "-1m", "1 week", "1.s", "s", "nan", "1m30s"])
+def test_what_is_no_length_of_time_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="write 15s, 1m or 24h"):
+        options.duration(text)
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_positive_length_or_refused(text: str) -> None:
+    with contextlib.suppress(click.BadParameter):
+        assert options.duration(text) > 0
+
+
+@pytest.mark.parametrize(
+    ("chosen", "environment", "expected"),
+    [
+        (None, {}, "en"),
+        (None, {"LANG": "zh_CN.UTF-8"}, "zh"),
+        (None, {"LC_ALL": "C", "LANG": "zh_CN.UTF-8"}, "en"),
+        (None, {"LC_ALL": "", "LC_MESSAGES": "zh_TW", "LANG": "en_GB"}, "zh"),
+        ("en", {"LANG": "zh_CN.UTF-8"}, "en"),
+        ("zh", {}, "zh"),
+    ],
+)
+def test_the_language_comes_from_the_option_then_the_locale(
+    chosen: str | None, environment: dict[str, str], expected: str
+) -> None:
+    assert options.language(chosen, environment) == expected
+
+
+def test_access_reads_the_token_from_the_variable() -> None:
+    access = options.access(
+        headers=("X-Tenant: blue:1",), bearer_env="TOKEN", cacert=None, cert=None, key=None, environment={"TOKEN": "t"}
+    )
+
+    assert access.headers == {"X-Tenant": "blue:1"}
+    assert access.bearer == "t"
+    assert "'t'" not in repr(access)
+
+
+@pytest.mark.parametrize(
+    ("given_options", "says"),
+    [
+        ({"headers": ("no colon",)}, "--header"),
+        ({"headers": (": value",)}, "--header"),
+        ({"headers": ("a: b\r\nEvil: 1",)}, "--header"),
+        ({"bearer_env": "UNSET"}, "UNSET is not set"),
+        ({"key": Path("k.pem")}, "--key needs --cert"),
+    ],
+)
+def test_access_that_cannot_work_is_refused(given_options: dict[str, Any], says: str) -> None:
+    usual: dict[str, Any] = {"headers": (), "bearer_env": "", "cacert": None, "cert": None, "key": None}
+    with pytest.raises(errors.UsageError, match=says):
+        options.access(**{**usual, **given_options}, environment={})
+
+
+def sources(*targets: str, metrics: tuple[Path, ...] = ()) -> None:
+    options.sources(
+        targets=targets, metrics=metrics, logs=(), args="", pid=None, case=None, symptoms=Symptoms()
+    )  # fmt: skip
+
+
+def test_nothing_to_look_at_is_refused() -> None:
+    with pytest.raises(errors.UsageError, match="nothing to look at"):
+        sources()
+
+
+@pytest.mark.parametrize(
+    ("target", "says", "hint"),
+    [
+        ("ftp://host", "ftp:// is not a kind of target", "prom"),
+        ("http://", "names no host", "http://host:port"),
+        ("localhost:8000", "no such file", "http://localhost:8000"),
+        ("missing.zip", "no such file", "http://"),
+    ],
+)
+def test_a_target_that_is_none_says_what_it_should_be(target: str, says: str, hint: str) -> None:
+    with pytest.raises(errors.CallerError, match=says) as caught:
+        sources(target)
+
+    assert hint in caught.value.hint
+
+
+def test_targets_of_every_kind_are_taken(tmp_path: Path) -> None:
+    sources("http://h:1", "https://h/v1", 'prom+http://p:9090?job="vllm"', str(tmp_path))
+
+
+def test_three_metrics_pages_make_no_window() -> None:
+    with pytest.raises(errors.UsageError, match="once or twice"):
+        sources(metrics=(Path("a"), Path("b"), Path("c")))
+
+
+def test_ticked_ids_are_checked_with_a_suggestion() -> None:
+    assert options.ticked(seen=["ttft-high"], when=["under-load"], not_when=["streaming"]) == Symptoms(
+        seen=frozenset({"ttft-high"}), when=frozenset({"under-load"}), not_when=frozenset({"streaming"})
+    )
+    with pytest.raises(errors.UsageError, match="--symptom: there is no 'ttft-hihg'") as caught:
+        options.ticked(seen=["ttft-hihg"], when=[], not_when=[])
+    assert "did you mean ttft-high" in caught.value.hint
+    with pytest.raises(errors.UsageError, match="--when: there is no 'ttft-high'"):
+        options.ticked(seen=[], when=["ttft-high"], not_when=[])
+    with pytest.raises(errors.UsageError, match="both as --when and as --not-when"):
+        options.ticked(seen=[], when=["streaming"], not_when=["streaming"])
+
+
+def test_a_word_like_nothing_points_to_the_list() -> None:
+    assert options.did_you_mean("qqqqqq", ["alpha", "beta"]) == "llmedic explain lists all ids"
