@@ -10,7 +10,6 @@ from llmedic.knowledge.rules import Compiled
 from llmedic.knowledge.schema import LogPattern
 from llmedic.model.finding import Fact, Finding, Outcome
 
-
 PatternOf = Callable[[str], LogPattern | None]
 
 

@@ -91,7 +91,7 @@ class Ratio:
 class Changed:
     """{changed: NAME[.STATISTIC], above: N, …}: after divided by before.
 
-    Before is the observation's own before-value, the previous window or the stored baseline, in this order.
+    Before is the observation's own before-value, the previous window, the stored baseline or the lifetime, in this order.
     """
 
     quantity: Quantity

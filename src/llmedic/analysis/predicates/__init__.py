@@ -39,7 +39,10 @@ PREDICATES: Mapping[str, Callable[[View], Outcome]] = {
         scheduling.burst_is_over,
         scheduling.engine_makes_no_progress,
         scheduling.ranks_are_uneven,
+        scheduling.requests_disappear,
         scheduling.running_at_a_round_number,
+        scheduling.running_goes_back_to_waiting,
         scheduling.running_is_pinned,
+        scheduling.something_hurts,
     )
 }

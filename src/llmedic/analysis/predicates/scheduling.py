@@ -6,13 +6,24 @@ from llmedic.analysis import trends
 from llmedic.analysis.outcome import Outcome, unknown
 from llmedic.analysis.predicates.shown import extremes, levels, shown
 from llmedic.analysis.view import View, statistic
-from llmedic.model.observation import Series
+from llmedic.model.finding import Fact
+from llmedic.model.observation import Change, Series
 
 UNEVEN_WAITING = 3.0
 """Ranks are uneven when the busiest queues at least three times the calmest, and at least ...
 """
 UNEVEN_WAITING_MIN = 4
 """... four requests more: a request or two is chance."""
+MISSING_MIN, MISSING_SHARE = 3, 0.25
+"""At least three requests, and a quarter of those that started, must be missing: one may be between two samples."""
+SIGNS = (
+    ("requests_waiting", "max", 4),
+    ("kv_cache_usage_ratio", "max", 0.92),
+    ("preemptions_per_min", "typical", 0.5),
+    ("ttft_s", "p99", 3.0),
+    ("itl_s", "p99", 0.5),
+    ("http_error_ratio", "typical", 0.02),
+)
 UNEVEN_KV = 0.30
 """Ranks are uneven when their KV usage differs by 30 points (the pool of one is full while another's is free)."""
 
@@ -30,6 +41,67 @@ def engine_makes_no_progress(view: View) -> Outcome:
         (statistic(finished.value, "typical") or 0.0) if finished else 0.0
     )
     return Outcome(holds=inside >= 1 and moved == 0, facts=tuple(facts))
+
+
+def requests_disappear(view: View) -> Outcome:
+    """Requests got their first token and are neither finished nor still running: somebody hung up.
+
+    vLLM counts no finish for a request that is aborted while it generates (seen on 0.32), so aborts show only as
+    what is missing from first tokens = finished + still running.
+    """
+    started, finished = view.number("first_tokens_count"), view.number("finished_count")
+    running = view.observation("requests_running")
+    if started is None or finished is None or running is None:
+        return unknown("first_tokens_count", "finished_count", "requests_running")
+    first, last = statistic(running.value, "first") or 0.0, statistic(running.value, "last") or 0.0
+    waiting = view.observation("requests_waiting")
+    gone = started + first - finished - last
+    if waiting is not None:  # preempted requests went back to the queue, they are not gone
+        gone -= max(0.0, (statistic(waiting.value, "last") or 0.0) - (statistic(waiting.value, "first") or 0.0))
+    fact = Fact(
+        name="requests gone",
+        value=f"{gone:g}",
+        source=running.source,
+        compared_to=f"{started:g} got a first token, {finished:g} finished, {last:g} still running",
+    )
+    return Outcome(holds=gone >= MISSING_MIN and gone >= MISSING_SHARE * started, facts=(fact,))
+
+
+def running_goes_back_to_waiting(view: View) -> Outcome:
+    """Running requests return to the queue without finishing: preemption, before its counter says so.
+
+    vLLM counts a preemption when the victim next delivers a token; while it waits the counter stands still.
+    """
+    running, waiting = view.observation("requests_running"), view.observation("requests_waiting")
+    finished = view.number("finished_count")
+    if running is None or waiting is None or finished is None:
+        return unknown("requests_running", "requests_waiting", "finished_count")
+    fewer = (statistic(running.value, "first") or 0.0) - (statistic(running.value, "last") or 0.0)
+    more = (statistic(waiting.value, "last") or 0.0) - (statistic(waiting.value, "first") or 0.0)
+    started = view.number("first_tokens_count") or 0.0
+    facts = shown(running, "last"), shown(waiting, "last")
+    return Outcome(holds=fewer >= 2 and more >= 2 and finished < fewer and started < more, facts=facts)
+
+
+def something_hurts(view: View) -> Outcome:
+    """A person sees something, or a latency, the queue or the pool shows it: a change of traffic alone is no incident."""
+    if view.evidence.symptoms.seen - {"none"}:
+        return Outcome(holds=True)
+    signs = []
+    for name, stat, bound in SIGNS:
+        observation = view.observation(name)
+        number = statistic(observation.value, stat) if observation else None
+        if observation is not None and number is not None:
+            signs.append((number >= bound, shown(observation, stat)))
+    for name in ("ttft_s", "e2e_s", "itl_s", "tpot_s"):
+        observation = view.observation(name)
+        if observation is not None and isinstance(observation.value, Change):
+            before, after = (statistic(side, "typical") for side in (observation.value.before, observation.value.after))
+            if before and after:
+                signs.append((after >= 1.3 * before, shown(observation, "typical")))
+    if not signs:
+        return unknown("requests_waiting", "ttft_s")
+    return Outcome(holds=any(bad for bad, _ in signs), facts=tuple(fact for bad, fact in signs if bad))
 
 
 def ranks_are_uneven(view: View) -> Outcome:
