@@ -18,11 +18,6 @@ from llmedic.model import units
 from llmedic.model.finding import Fact
 from llmedic.model.observation import Change, Series
 
-EARLIER = ("previous", "baseline", "lifetime")
-"""What a window is held against, the closest first. A lifetime is a poor "before": it contains the window, so a change
-against it is real but looks smaller than it is."""
-
-
 def evaluate(condition: c.Condition, view: View) -> Outcome:
     """What the evidence says of the condition."""
     match condition:
@@ -124,7 +119,7 @@ def _changed(condition: c.Changed, view: View) -> Outcome:
     if isinstance(now.value, Change):
         before, origin = statistic(now.value.before, stat), "before"
     else:
-        earlier = next((found for period in EARLIER if (found := view.observation(name, period))), None)
+        earlier = next((found for period in condition.against if (found := view.observation(name, period))), None)
         before = statistic(earlier.value, stat) if earlier else None
         origin = earlier.period if earlier else ""
     after = statistic(now.value, stat)

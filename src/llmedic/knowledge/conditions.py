@@ -89,13 +89,15 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """{changed: NAME[.STATISTIC], above: N, …}: after divided by before.
+    """{changed: NAME[.STATISTIC], above: N, against: [PERIODS], …}: after divided by before.
 
-    Before is the observation's own before-value, the previous window, the stored baseline or the lifetime, in this order.
+    Before is the observation's own before-value, else the first of `against` that was seen (the previous window, then
+    the stored baseline). "lifetime" has to be asked for: it contains the window and every past incident.
     """
 
     quantity: Quantity
     bounds: Bounds
+    against: tuple[str, ...] = ("previous", "baseline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +289,10 @@ def _ratio(keys: dict[str, object], where: str) -> Condition:
 
 
 def _changed(keys: dict[str, object], where: str) -> Condition:
-    return Changed(quantity=quantity(keys.pop("changed"), where), bounds=_some_bounds(keys, where))
+    against = _words(keys.pop("against", ("previous", "baseline")), where)
+    if not set(against) <= set(PERIODS):
+        raise KnowledgeError(f"{where}: against takes periods ({', '.join(PERIODS)})")
+    return Changed(quantity=quantity(keys.pop("changed"), where), bounds=_some_bounds(keys, where), against=against)
 
 
 def _trending(keys: dict[str, object], where: str) -> Condition:

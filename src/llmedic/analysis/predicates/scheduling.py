@@ -84,7 +84,7 @@ def running_goes_back_to_waiting(view: View) -> Outcome:
 
 
 def something_hurts(view: View) -> Outcome:
-    """A person sees something, or a latency, the queue or the pool shows it: a change of traffic alone is no incident."""
+    """A person sees something, or a latency, the queue or the pool shows it: other traffic alone is no incident."""
     if view.evidence.symptoms.seen - {"none"}:
         return Outcome(holds=True)
     signs = []
