@@ -75,7 +75,7 @@ INCIDENT = Verdict(
             meaning="the log's last line is older than the metrics",
         ),
     ),
-    binding=BindingLimit(limit="KV pool", summary="396,000 of 410,000 tokens in use", facts=(USAGE,)),
+    binding=BindingLimit(limit="kv-pool", summary="KV pool: 396,000 of 410,000 tokens in use", facts=(USAGE,)),
     engine="vllm 0.32.0, 1 replica",
     restart_warning=True,
 )

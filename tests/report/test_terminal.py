@@ -149,3 +149,17 @@ def test_a_log_cannot_steer_the_terminal(undecided: Verdict) -> None:
 
     assert "gone" in report
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", report)
+
+
+def test_the_limit_is_named_in_the_readers_language(incident: Verdict) -> None:
+    assert "Which limit binds\n  KV pool: 396,000 of 410,000 tokens in use\n" in terminal.render(incident)
+    assert "起作用的上限\n  KV 池\n    kv_cache_usage_ratio = 78 %" in terminal.render(incident, lang="zh")
+
+
+def test_a_long_list_of_undecided_causes_is_counted(undecided: Verdict) -> None:
+    many = dataclasses.replace(undecided, cannot_tell=tuple(f"cause-{number}" for number in range(20)))
+
+    report = " ".join(terminal.render(many).split())
+
+    assert "cause-5, and 14 more (`--format json` lists them)" in report
+    assert "cause-6" not in report

@@ -65,6 +65,17 @@ LABELS: dict[str, tuple[str, str]] = {
         "Restarting would destroy the evidence: run `llmedic snapshot` first.",
         "重启会毁掉现场：请先运行 `llmedic snapshot`。",
     ),
+    "and-more": ("and {count} more (`--format json` lists them)", "另有 {count} 个（`--format json` 可列出全部）"),
+    # limits that can bind
+    "limit.engine-core": ("the engine core stands still", "引擎核心停滞"),
+    "limit.kv-pool": ("KV pool", "KV 池"),
+    "limit.sequence-cap": ("sequence cap", "并发序列上限"),
+    "limit.token-budget": ("token budget of a step", "每步 token 预算"),
+    "limit.prefill-compute": ("prefill compute", "预填充算力"),
+    "limit.decode": ("decode batch", "解码批"),
+    "limit.front-end": ("front end", "API 前端"),
+    "limit.client": ("client", "客户端"),
+    "limit.none": ("nothing binds", "没有上限在起作用"),
     # explain
     "explain.cause": ("cause", "原因"),
     "explain.observation": ("observation", "观测项"),

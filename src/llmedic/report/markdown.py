@@ -9,7 +9,7 @@ from llmedic.knowledge import causes, symptoms
 from llmedic.knowledge.texts import Lang, label
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact
-from llmedic.model.verdict import Cause, Change, Verdict
+from llmedic.model.verdict import BindingLimit, Cause, Change, Verdict
 
 
 def render(verdict: Verdict, *, lang: Lang = "en") -> str:
@@ -29,7 +29,7 @@ def _blocks(verdict: Verdict, lang: Lang) -> Iterator[str]:
         yield f"**{label('healthy' if verdict.health == 'healthy' else 'undecided', lang)}**"
     if verdict.binding:
         yield _heading("binding", lang)
-        yield f"**{_text(verdict.binding.limit)}**: {_text(verdict.binding.summary)}"
+        yield _binding(verdict.binding, lang)
     if verdict.layers:
         yield _heading("layers", lang)
         yield _table(
@@ -61,6 +61,13 @@ def _cause(cause: Cause, lang: Lang) -> Iterator[str]:
     if cause.symptoms:
         yield _heading("beneath", lang)
         yield "\n".join(f"- {_named(symptom, lang)}" for symptom in cause.symptoms)
+
+
+def _binding(binding: BindingLimit, lang: Lang) -> str:
+    if lang == "en":
+        return _text(binding.summary)
+    facts = (f"- {_fact(fact)}" for fact in binding.facts)
+    return "\n".join((f"**{label(f'limit.{binding.limit}', lang)}**", "", *facts))
 
 
 def _change(change: Change, lang: Lang) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH = 80
+MOST_IDS = 6
+"""Undecided causes that are named; the rest is counted."""
 
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 """Evidence quotes logs: what would steer the terminal is left out."""
@@ -119,7 +121,12 @@ class _Page:
 
     def _binding(self, binding: BindingLimit) -> None:
         self._heading("binding")
-        self._line((binding.limit, "bold"), (f": {binding.summary}", ""), indent=2)
+        if self._lang == "en":
+            self._line((binding.summary, ""), indent=2)
+        else:
+            self._line((self._say(f"limit.{binding.limit}"), "bold"), indent=2)
+            for fact in binding.facts:
+                self._line((_fact_line(fact), ""), indent=4, hang=2)
         self._blank()
 
     def _layers(self, layers: Sequence[Layer]) -> None:
@@ -173,7 +180,8 @@ class _Page:
     def _undecided(self, ids: tuple[str, ...]) -> None:
         if ids:
             self._heading("cannot-tell")
-            self._line((", ".join(ids), ""), indent=2)
+            more = [self._say("and-more").format(count=len(ids) - MOST_IDS)] if len(ids) > MOST_IDS else []
+            self._line((", ".join([*ids[:MOST_IDS], *more]), ""), indent=2)
 
     def _named(self, symptom: str) -> str:
         """A cause beneath by its title, a symptom by its text, anything else as it is."""
