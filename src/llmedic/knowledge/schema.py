@@ -101,35 +101,14 @@ class Word(Record, frozen=True):
     meaning: Text
 
 
-class RuleCase(Record, frozen=True):
-    """Evidence in case-file form that a rule must answer with the outcome it is listed under."""
-
-    observations: dict[str, object] = {}
-    launch: dict[str, object] = {}
-    engine: dict[str, object] = {}
-    hardware: dict[str, object] = {}
-    model: dict[str, object] = {}
-    symptoms: dict[str, list[str]] = {}
-    log: str = ""
-    gpu: str = ""
-    kubernetes: list[dict[str, object]] = []
-    bench: list[dict[str, object]] = []
-
-
-class RuleCases(Record, frozen=True):
-    """Every rule ships evidence that fires it, leaves it quiet and leaves it unknown."""
-
-    fires: tuple[RuleCase, ...] = ()
-    quiet: tuple[RuleCase, ...] = ()
-    unknown: tuple[RuleCase, ...] = ()
-
-
 class Rule(Record, frozen=True):
     """A condition over the evidence that speaks for or against a cause.
 
     confidence      how often the cause is right when this fires and nothing else is known; below 0.5 it speaks against
     when            the condition (see `knowledge.conditions`)
     false_positives known ways in which it fires wrongly
+
+    The evidence that fires it, leaves it quiet and leaves it unknown is in `tests/rules`: a diagnosis has no use for it.
     """
 
     id: str
@@ -137,6 +116,5 @@ class Rule(Record, frozen=True):
     witness: Witness
     confidence: float
     when: dict[str, object]
-    cases: RuleCases = RuleCases()
     references: tuple[str, ...] = ()
     false_positives: str = ""
