@@ -96,3 +96,8 @@ def patterns() -> tuple[LogPattern, ...]:
         if not item.literal.isascii() or (item.regex and not item.example):
             raise KnowledgeError(f"{path}: {item.id}: needs an ASCII literal, and an example for its regex")
     return tuple(item for _, item in found)
+
+
+def source(key: str) -> str:
+    """The text of a pattern's record in its file, without reading it."""
+    return load.chunks(homes()[key])[key]

@@ -1,0 +1,103 @@
+"""Keeps what matters of a log of any size in a few megabytes.
+
+Rare lines are all kept. Of a line that is repeated for ever the first and the last are kept and the rest counted.
+Statistics lines are thinned evenly, so that a week still fits and still shows its shape.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from llmedic.collect.logs.reader import scanner
+from llmedic.knowledge import logs
+
+FIRST = 150
+LAST = 50
+SAMPLES = 2000
+FRAMES = 4000
+BLOCK = 64
+"""Statistics are thinned by whole blocks: the ranks of a server print in turn, and none may be thinned away."""
+
+_FRAME_LITERAL = '", line '
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The lines of one literal: (position, line)."""
+
+    first: list[tuple[int, bytes]] = field(default_factory=list)
+    last: deque[tuple[int, bytes]] = field(default_factory=deque)
+    count: int = 0
+    stride: int = 1
+
+
+class Digest:
+    """Takes chunks that end at a line end; `body` and `dropped` give the result."""
+
+    def __init__(self) -> None:
+        literals = logs.literals()
+        self._literals = tuple(literals)
+        self._is_series = tuple(_series(keys) for keys in literals.values())
+        self._limit = tuple(FRAMES if literal == _FRAME_LITERAL else FIRST for literal in literals)
+        self._kept = [_Kept(last=deque(maxlen=LAST)) for _ in literals]
+        self._position = 0
+        self.lines = 0
+
+    def take(self, chunk: bytes) -> None:
+        """Keep the matching lines of a chunk."""
+        self.lines += chunk.count(b"\n")
+        position = self._position
+        kept, limits, is_series = self._kept, self._limit, self._is_series
+        for hit in scanner().lines(chunk):
+            position += 1
+            index = hit.found[0]
+            entry = kept[index]
+            entry.count += 1
+            if is_series[index]:
+                self._sample(entry, position, hit.line)
+            elif len(entry.first) < limits[index]:
+                entry.first.append((position, hit.line))
+            else:
+                entry.last.append((position, hit.line))
+            if len(hit.found) > 1:
+                self._rarest(hit.found, position, hit.line)
+        self._position = position
+
+    def _rarest(self, found: tuple[int, ...], position: int, line: bytes) -> None:
+        """A line with several literals is kept for any of them that is still rare."""
+        for index in set(found[1:]) - {found[0]}:
+            entry = self._kept[index]
+            if not self._is_series[index] and len(entry.first) < FIRST:
+                entry.first.append((position, line))
+
+    def _sample(self, entry: _Kept, position: int, line: bytes) -> None:
+        if (entry.count // BLOCK) % entry.stride:
+            return
+        entry.first.append((position, line))
+        if len(entry.first) >= 2 * SAMPLES:
+            entry.first = [line for index, line in enumerate(entry.first) if not (index // BLOCK) % 2]
+            entry.stride *= 2
+
+    def body(self) -> bytes:
+        """The kept lines in the order of the log."""
+        chosen: dict[int, bytes] = {}
+        for entry in self._kept:
+            chosen.update(entry.first)
+            chosen.update(entry.last)
+        return b"\n".join(line for _, line in sorted(chosen.items()))
+
+    def dropped(self) -> str:
+        """JSON: literal -> how many of its lines were left out; statistics are thinned, not left out."""
+        left: Mapping[str, int] = {
+            literal: entry.count - len(entry.first) - len(entry.last)
+            for literal, entry, series in zip(self._literals, self._kept, self._is_series, strict=True)
+            if not series and entry.count > len(entry.first) + len(entry.last)
+        }
+        return json.dumps(left) if left else ""
+
+
+def _series(keys: tuple[str, ...]) -> bool:
+    return any("\n  series: true" in logs.source(key) for key in keys)

@@ -1,0 +1,131 @@
+"""Turns log paths into digests: files, directories, standard input, gzip, any encoding."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from llmedic.collect.logs.digest import Digest
+from llmedic.errors import InputError
+from llmedic.model.raw import Raw
+
+SOURCE = "logs"
+CHUNK_BYTES = 8 << 20
+MAX_FILES = 50
+
+_BINARY_SHARE = 0.1
+_SUFFIXES = (".log", ".txt", ".out", ".err", ".json", ".jsonl", ".gz")
+_HINT = "give a readable log file, a directory of logs, or - for standard input"
+_BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+
+
+def capture(
+    paths: Sequence[str | Path],
+    *,
+    stdin: BinaryIO | None = None,
+    expired: Callable[[], bool] = lambda: False,
+) -> tuple[Raw, ...]:
+    """A digest of each log: the lines that the library knows, in order, and how many were left out.
+
+    paths    files, directories (their newest logs, rotated .gz files too) or "-" for `stdin`
+    expired  asked between chunks; once true, what was read so far is the answer and `meta["cut"]` says so
+
+    Raises:
+        InputError: a path that does not exist or cannot be read. An empty or binary file is a Raw with an error.
+    """
+    found: list[Raw] = []
+    for path in paths:
+        if str(path) == "-":
+            if stdin is None:
+                raise InputError("no log on standard input", hint="pipe a log in, or give a file")
+            found.append(_digest(stdin, "stdin", 0.0, expired))
+            continue
+        found += [_capture_file(file, expired) for file in _files(Path(path))]
+    return tuple(found)
+
+
+def _files(path: Path) -> list[Path]:
+    try:
+        if not path.is_dir():
+            return [path]
+        entries = [entry for entry in path.iterdir() if entry.is_file() and _is_log(entry.name)]
+        newest = sorted(entries, key=lambda entry: entry.stat().st_mtime, reverse=True)[:MAX_FILES]
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}", hint=_HINT) from error
+    if not newest:
+        raise InputError(f"{path}: no log files in this directory", hint="logs end in " + ", ".join(_SUFFIXES))
+    return newest[::-1]
+
+
+def _is_log(name: str) -> bool:
+    stem = name.rstrip("0123456789.-")
+    return name.endswith(_SUFFIXES) or stem.endswith(_SUFFIXES) or ".log." in name
+
+
+def _capture_file(path: Path, expired: Callable[[], bool]) -> Raw:
+    try:
+        with path.open("rb") as file:
+            at = os.fstat(file.fileno()).st_mtime
+            if file.peek(2)[:2] == b"\x1f\x8b":
+                with gzip.open(file) as unpacked:
+                    return _digest(unpacked, path.name, at, expired)
+            return _digest(file, path.name, at, expired)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}", hint=_HINT) from error
+
+
+def _digest(file: BinaryIO | gzip.GzipFile, target: str, at: float, expired: Callable[[], bool]) -> Raw:
+    digest = Digest()
+    cut = ""
+    try:
+        for chunk in _chunks(file):
+            if digest.lines == 0 and _is_binary(chunk):
+                return _failed(target, at, "binary, not a log", "give the engine's text log")
+            digest.take(chunk)
+            if expired():
+                cut = "time"
+                break
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        cut = "damaged"
+    if digest.lines == 0:
+        return _failed(target, at, "empty" if not cut else "compressed data is damaged", "give a log with lines in it")
+    meta = {"lines": str(digest.lines)} | ({"cut": cut} if cut else {})
+    if dropped := digest.dropped():
+        meta["dropped"] = dropped
+    return Raw(source=SOURCE, kind="lines", target=target, at=at, body=digest.body(), meta=meta)
+
+
+def _failed(target: str, at: float, error: str, hint: str) -> Raw:
+    return Raw(source=SOURCE, kind="lines", target=target, at=at, error=error, hint=hint)
+
+
+def _chunks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
+    """Chunks that end at a line end. The last line gets one, and a line longer than a chunk is cut."""
+    rest = b""
+    encoding = ""
+    while chunk := file.read(CHUNK_BYTES):
+        if not rest and not encoding and chunk[:2] in _BOMS:
+            encoding = _BOMS[chunk[:2]]
+        if encoding:
+            chunk = chunk.decode(encoding, "replace").encode()
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            rest += chunk
+            if len(rest) > CHUNK_BYTES:
+                yield rest + b"\n"
+                rest = b""
+            continue
+        yield rest + chunk[:end] if rest else chunk[:end]
+        rest = chunk[end:]
+    if rest:
+        yield rest + b"\n"
+
+
+def _is_binary(chunk: bytes) -> bool:
+    head = chunk[:4096]
+    odd = sum(byte < 9 or 13 < byte < 27 for byte in head)
+    return odd > _BINARY_SHARE * len(head)

@@ -1,0 +1,60 @@
+"""Reads the lines in which an engine dumps its settings as Python text: a dictionary, a Namespace, a dataclass."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from llmedic.knowledge import flags
+from llmedic.model.deployment import Flag, FlagValue
+
+DUMPS = {
+    "vllm-args": "vllm",
+    "vllm-args-namespace": "vllm",
+    "vllm-config": "vllm",
+    "vllm-version": "vllm",
+    "sglang-args": "sglang",
+}
+"""Pattern id -> engine whose names stand in the dump."""
+
+_PAIR = re.compile(
+    r"(?:'(?P<quoted>\w+)': |\b(?P<bare>[a-z]\w*)=)"
+    r"(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|\[[^\]]*\]|[\w./+:-]+)"
+)
+_SECRET = re.compile(r"api_key|token$|secret|password|credential")
+_RENAMED = {"max_seq_len": "max_model_len"}
+_CHARS = 16_000
+
+
+def dumped(key: str, text: str) -> tuple[Flag, ...]:
+    """The settings in a line; what is not a plain value is kept as text, secrets are dropped."""
+    engine = DUMPS[key]
+    found: dict[str, Flag] = {}
+    for match in _PAIR.finditer(text[:_CHARS]):
+        own = match["quoted"] or match["bare"]
+        if _SECRET.search(own):
+            continue
+        value = _plain(match["value"])
+        if value is None:
+            continue
+        name, switched = _name(own, engine)
+        if not switched and isinstance(value, bool):
+            value = not value
+        found.setdefault(name, Flag(name=name, value=value, spelled="--" + own.replace("_", "-"), origin="log"))
+    return tuple(found.values())
+
+
+def _name(own: str, engine: str) -> tuple[str, bool]:
+    own = _RENAMED.get(own, own)
+    found = flags.by_spelling(engine).get("--" + own.replace("_", "-"))
+    return (found[0].name, found[1]) if found else (own, True)
+
+
+def _plain(text: str) -> FlagValue:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text.removeprefix("torch.")
+    if isinstance(value, str | float | int) or value is None:
+        return value
+    return text
