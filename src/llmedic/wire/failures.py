@@ -42,13 +42,15 @@ def _known(cause: BaseException, url: str, deadline_s: float) -> TargetError | N
                 f"{url}: the proxy failed: {_line(cause.original_error)}",
                 hint="check HTTP_PROXY and HTTPS_PROXY, or add the host to NO_PROXY",
             )
+        case urllib3.exceptions.NewConnectionError():
+            return None  # a kind of time-out to urllib3; what it came from tells more
         case TimeoutError() | urllib3.exceptions.TimeoutError():
             return timed_out(url, deadline_s)
         case ssl.SSLError():
             return _tls(cause, url)
         case ConnectionRefusedError():
             return UnreachableError(f"{url}: connection refused", hint="is the server running, and is this its port?")
-        case urllib3.exceptions.IncompleteRead():
+        case urllib3.exceptions.IncompleteRead() | http.client.IncompleteRead():
             return AnswerError(f"{url}: answer was cut short", hint="the server or a proxy closed the connection")
         case urllib3.exceptions.InvalidChunkLength() | http.client.BadStatusLine() if not isinstance(
             cause, http.client.RemoteDisconnected

@@ -61,7 +61,7 @@ def of_looks(target: str, first: Look | None, last: Look, window_s: float | None
         how = (
             "run it again, or give --window SECONDS"
             if target
-            else "save a second page 30 s later: --metrics FILE twice"
+            else "save a second page later and give both: --metrics FILE"
         )
         yield Gap(what=f"{page}: rates and percentiles of now", why="only one page was seen", how=how, names=RATES)
     elif window_s is None:

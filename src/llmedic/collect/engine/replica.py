@@ -22,6 +22,8 @@ _LOOK_SHARE = 4
 _ANSWER_BYTES = 4 << 20
 _DESCRIBE_S = 5.0
 _PROBE_S = 10.0
+_HANDOVER_S = 0.1
+"""For an answer that came at its deadline to be written down before nobody waits for it any more."""
 _USER_TEXT = frozenset({"prompt", "generated", "content", "next_token", "input", "messages"})
 _ACCEPT = "text/plain;version=0.0.4,*/*;q=0.5"
 
@@ -82,7 +84,7 @@ class Replica:
         if self._span.window_s:
             self._wait_until(self._span.ends)
             self._page("last", self._span.hard_end - self._clock())
-        aside.join(self._describe_left_s())
+        aside.join(self._describe_left_s() + 2 * _HANDOVER_S)
 
     def _first_deadline_s(self) -> float:
         end = self._span.ends if self._span.window_s else self._span.hard_end
@@ -124,7 +126,7 @@ class Replica:
         tasks: dict[str, Callable[[], None]] = {"details": self._details}
         if probe:
             tasks["probe"] = self._probe
-        run_all(tasks, self._describe_left_s())
+        run_all(tasks, self._describe_left_s() + _HANDOVER_S)
 
     def _details(self) -> None:
         """What only this kind of engine answers; all of them are asked when the page did not tell in good time."""
@@ -134,7 +136,7 @@ class Replica:
     def _ask_all(self, kinds: tuple[str, ...], deadline_s: float) -> None:
         if deadline_s <= 0:
             return
-        run_all({kind: partial(self._ask_kind, kind, deadline_s) for kind in kinds}, deadline_s)
+        run_all({kind: partial(self._ask_kind, kind, deadline_s) for kind in kinds}, deadline_s + _HANDOVER_S)
 
     def _ask_kind(self, kind: str, deadline_s: float) -> None:
         raw = None
