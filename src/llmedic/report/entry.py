@@ -42,12 +42,13 @@ def find(entry_id: str, lang: Lang) -> Entry | None:
         return _pitfall(pitfalls.pitfalls()[entry_id], lang)
     word = vocabulary.word(entry_id)
     if word is not None:
-        sections = (_one("meaning", word.meaning, lang), Section(key="explain.unit", words=(word.unit,)))
-        return Entry(id=entry_id, kind="observation", title=entry_id, sections=sections)
+        unit = Section(key="explain.unit", words=(word.unit,))
+        meaning = _one("meaning", word.meaning, lang)
+        return Entry(id=entry_id, kind="observation", title=entry_id, sections=(meaning, unit))
     symptom = symptoms.entry(entry_id)
     if symptom is not None:
-        sections = (_one("question", symptom.question, lang),)
-        return Entry(id=entry_id, kind=symptom.kind, title=_in(symptom.text, lang), sections=sections)
+        question = _one("question", symptom.question, lang)
+        return Entry(id=entry_id, kind=symptom.kind, title=_in(symptom.text, lang), sections=(question,))
     return None
 
 
