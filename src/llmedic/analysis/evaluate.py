@@ -18,6 +18,7 @@ from llmedic.model import units
 from llmedic.model.finding import Fact
 from llmedic.model.observation import Change, Series
 
+
 def evaluate(condition: c.Condition, view: View) -> Outcome:
     """What the evidence says of the condition."""
     match condition:

@@ -48,7 +48,11 @@ def next_question(
     candidates = [Question("seen", name) for name in ids["seen"]]
     if ticked.seen:
         candidates += [Question("when", name) for name in ids["when"]]
-    done = {*asked, *(Question("seen", name) for name in ticked.seen), *(Question("when", name) for name in ticked.when)}
+    done = {
+        *asked,
+        *(Question("seen", name) for name in ticked.seen),
+        *(Question("when", name) for name in ticked.when),
+    }
     gains = {question: _gain(question, known, weights) for question in candidates if question not in done}
     best = max(gains, key=lambda question: gains[question], default=None)
     return best if best is not None and gains[best] >= WORTH_ASKING else None

@@ -17,14 +17,23 @@ from llmedic.model.finding import Fact, Finding
 from llmedic.model.verdict import Cause, Health, Verdict
 
 HEALTHY = "healthy"
+CANNOT_TELL = "cannot-tell"
 SHOWN = 0.15
 """Causes below this are not worth a reader's time."""
 MOST_SHOWN = 4
 DOWN_SYMPTOMS = frozenset({"start-fails", "crashes-at-runtime", "hangs", "not-ready", "restarts-repeatedly"})
 DOWN_CAUSES = frozenset({"engine-core-stalled"})
-HEALTHY_TEXT = {
-    "en": ("Nothing is wrong", "The indicators that would show trouble were seen and are calm."),
-    "zh": ("运行正常", "能反映故障的指标都已看到，且平稳。"),
+SPECIAL_TEXT = {
+    (HEALTHY, "en"): ("Nothing is wrong", "The indicators that would show trouble were seen and are calm."),
+    (HEALTHY, "zh"): ("运行正常", "能反映故障的指标都已看到，且平稳。"),
+    (CANNOT_TELL, "en"): (
+        "The evidence does not decide",
+        "What follows are the likeliest causes, none of them likely enough to act on. The gaps say what would decide.",
+    ),
+    (CANNOT_TELL, "zh"): (
+        "证据不足，无法判断",
+        "下面是可能性较大的几个原因，但都不足以据此动手。缺口一栏说明再看什么就能判断。",
+    ),
 }
 
 
@@ -44,7 +53,9 @@ def judge(view: View, knowledge: Knowledge, lang: str = "en") -> Verdict:
     found = findings.of(view, knowledge.rules, knowledge.pattern)
     standings = ranking.rank(found, view.evidence.symptoms, knowledge.profiles, knowledge.downstream)
     shown = _worth_showing(standings)
-    sure = [standing for standing in shown if standing.confidence >= SURE and standing.cause != HEALTHY]
+    sure = [
+        standing for standing in shown if standing.confidence >= SURE and standing.cause not in (HEALTHY, CANNOT_TELL)
+    ]
     named = [knowledge.cause(standing.cause) for standing in sure]
     beneath = [knowledge.cause(cause) for standing in sure for cause in standing.beneath]
     return Verdict(
@@ -61,18 +72,21 @@ def judge(view: View, knowledge: Knowledge, lang: str = "en") -> Verdict:
 
 
 def _worth_showing(standings: Sequence[Standing]) -> list[Standing]:
-    """The causes to show, the best first; health stands alone or not at all."""
-    if standings and standings[0].cause == HEALTHY:
-        return [standings[0]] if standings[0].confidence >= SURE else []
-    return [one for one in standings if one.confidence >= SHOWN and one.cause != HEALTHY][:MOST_SHOWN]
+    """The causes to show, the best first. Health stands alone; where nothing is sure, that is said first."""
+    if standings and standings[0].confidence >= SURE and standings[0].cause == HEALTHY:
+        return [standings[0]]
+    likely = [one for one in standings if one.confidence >= SHOWN and one.cause != HEALTHY][:MOST_SHOWN]
+    if not likely or likely[0].confidence >= SURE:
+        return likely
+    return [Standing(cause=CANNOT_TELL, confidence=1 - likely[0].confidence), *likely]
 
 
 def _cause(standing: Standing, view: View, knowledge: Knowledge, lang: str) -> Cause:
     evidence = _facts(standing.findings)
     confidence = round(standing.confidence, 2)
-    if standing.cause == HEALTHY:
-        title, summary = HEALTHY_TEXT[lang]
-        return Cause(id=HEALTHY, layer="none", severity="info", confidence=confidence, title=title,
+    if standing.cause in (HEALTHY, CANNOT_TELL):
+        title, summary = SPECIAL_TEXT[standing.cause, lang]
+        return Cause(id=standing.cause, layer="none", severity="info", confidence=confidence, title=title,
                      summary=summary, evidence=evidence)  # fmt: skip
     text = knowledge.cause(standing.cause)
     return Cause(
@@ -99,7 +113,7 @@ def _facts(fired: Iterable[Finding]) -> tuple[Fact, ...]:
 
 
 def _health(view: View, shown: Sequence[Standing]) -> Health:
-    best = shown[0] if shown and shown[0].confidence >= SURE else None
+    best = shown[0] if shown and shown[0].confidence >= SURE and shown[0].cause != CANNOT_TELL else None
     fatal = any(event.level == "fatal" and not event.is_echo for event in view.evidence.events)
     alive = (view.number("output_tokens_count") or 0.0) > 0
     if best and best.cause == HEALTHY:

@@ -15,8 +15,9 @@ from llmedic.model.evidence import Symptoms
 
 GRADES = {"mostly": 0.7, "often": 0.4, "sometimes": 0.15}
 """How often the id is ticked when the cause is at work."""
-LEAK = 0.3
-"""What a profile does not list is ticked this many times as often as in any incident: people tick side facts."""
+LEAK = {"seen": 0.3, "when": 0.7, "not_when": 0.5}
+"""What a profile does not list is ticked this many times as often as in any incident. A symptom that a cause does not
+bring is rare; a condition is often a mere side fact (several GPUs, a container, bfloat16)."""
 DAMPING = 0.75
 """Ids go together (start-fails with at-start), so their sum counts for less than independent evidence would."""
 PRIOR = {"common": 0.06, "usual": 0.03, "rare": 0.012}
@@ -46,9 +47,9 @@ def likelihood_ratio(profile: Profile, symptoms: Symptoms) -> float:
     if not symptoms:
         return 0.0
     total = (
-        _sum(_chances(profile, "seen"), BACKGROUND_SEEN, symptoms.seen)
-        + _sum(_chances(profile, "when"), BACKGROUND_WHEN, symptoms.when)
-        + _sum(_chances(profile, "not_when"), {}, symptoms.not_when)
+        _sum(_chances(profile, "seen"), BACKGROUND_SEEN, symptoms.seen, LEAK["seen"])
+        + _sum(_chances(profile, "when"), BACKGROUND_WHEN, symptoms.when, LEAK["when"])
+        + _sum(_chances(profile, "not_when"), {}, symptoms.not_when, LEAK["not_when"])
     )
     return DAMPING * total
 
@@ -56,20 +57,20 @@ def likelihood_ratio(profile: Profile, symptoms: Symptoms) -> float:
 def chance(profile: Profile, kind: str, name: str) -> float:
     """P(the id is ticked | the cause), listed or not."""
     background = {"seen": BACKGROUND_SEEN, "when": BACKGROUND_WHEN}.get(kind, {}).get(name, RARE)
-    return _chances(profile, kind).get(name, LEAK * background)
+    return _chances(profile, kind).get(name, LEAK[kind] * background)
 
 
-def _sum(chances: Mapping[str, float], background: Mapping[str, float], ticked: frozenset[str]) -> float:
+def _sum(chances: Mapping[str, float], background: Mapping[str, float], ticked: frozenset[str], leak: float) -> float:
     total = 0.0
     for name in ticked:
         usual = background.get(name, RARE)
-        total += log(chances.get(name, LEAK * usual) / usual)
+        total += log(chances.get(name, leak * usual) / usual)
     for name, likely in chances.items():
         if name not in ticked:
             total += log((1 - likely) / (1 - background.get(name, RARE)))
     for name, usual in background.items():
         if name not in chances and name not in ticked:
-            total += log((1 - LEAK * usual) / (1 - usual))
+            total += log((1 - leak * usual) / (1 - usual))
     return total
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -29,11 +29,11 @@ class Reading:
 
 
 class View:
-    """Looks quantities up in evidence. `defaults` holds the engine's default flags."""
+    """Looks quantities up in evidence. `default` gives a flag's default for the engine and version in use."""
 
-    def __init__(self, evidence: Evidence, defaults: Mapping[str, FlagValue] | None = None) -> None:
+    def __init__(self, evidence: Evidence, default: Callable[[str], FlagValue] = lambda _: None) -> None:
         self.evidence = evidence
-        self.defaults = dict(defaults or {})
+        self._default = default
         self._observations: dict[tuple[str, str, str], list[Observation]] = defaultdict(list)
         for observation in evidence.observations:
             key = observation.name, observation.period, observation.instance
@@ -84,7 +84,7 @@ class View:
         """The flag's value, its default when the user's settings are known and do not name it, else None."""
         if name in self.flags:
             return self.flags[name].value
-        return self.defaults.get(name) if self.flags_stated else None
+        return self._default(name) if self.flags_stated else None
 
     def knows_flag(self, name: str) -> bool:
         """Whether the flag's state is known, set or not."""

@@ -45,7 +45,7 @@ def diagnose(request: DiagnoseRequest, *, progress: Progress = lambda _: None) -
 def view(evidence: Evidence) -> View:
     """The evidence with the default flags of its engine and version."""
     deployment = evidence.deployment
-    return View(evidence, flags.defaults(deployment.engine, deployment.version))
+    return View(evidence, lambda name: flags.default(name, deployment.engine, deployment.version))
 
 
 def knowledge() -> Knowledge:

@@ -9,7 +9,14 @@ from llmedic.analysis.predicates.shown import measured, shown
 from llmedic.analysis.view import View, statistic
 from llmedic.model import units
 from llmedic.model.finding import Fact
-from llmedic.model.observation import Series
+from llmedic.model.observation import Change, Series
+
+BETTER_WHEN = {
+    "decode_tokens_per_s": "high", "output_tokens_per_s": "high", "prefill_tokens_per_s": "high",
+    "completed_requests_per_s": "high", "accuracy_ratio": "high", "ttft_s": "low", "itl_s": "low", "tpot_s": "low",
+    "e2e_s": "low", "wall_s": "low", "perplexity": "low",
+}  # fmt: skip
+"""Which way is better, for values that people compare across releases."""
 
 
 def speed_falls_with_depth(view: View) -> Outcome:
@@ -139,6 +146,27 @@ def slower_than_before(view: View) -> Outcome:
             fact = Fact(name=f"{name} {stat}", value=units.show(now, "s"), source="metrics", compared_to=earlier)
             return Outcome(holds=True, facts=(fact,))
     return Outcome(holds=False) if compared else unknown("a baseline")
+
+
+def measured_across_an_upgrade(view: View) -> Outcome:
+    """The same thing was measured with the old and with the new release, and it got worse by a fifth."""
+    for observation in view.evidence.observations:
+        if isinstance(observation.value, Change) and observation.name in BETTER_WHEN:
+            before, after = (statistic(side, "typical") for side in (observation.value.before, observation.value.after))
+            if before and after and _worse(observation.name, before, after):
+                return Outcome(holds=True, facts=(shown(observation, "typical", f"{before:g} before"),))
+    for name in BETTER_WHEN:
+        found = [
+            v for row in view.evidence.bench if name in row.values and (v := statistic(row.values[name], "typical"))
+        ]
+        if len(found) == 2 and (_worse(name, found[0], found[1]) or _worse(name, found[1], found[0])):
+            fact = Fact(name=name, value=f"{found[0]:g}", source="bench", compared_to=f"{found[1]:g} in the other row")
+            return Outcome(holds=True, facts=(fact,))
+    return unknown("a value before and after the upgrade")
+
+
+def _worse(name: str, before: float, after: float) -> bool:
+    return after <= 0.8 * before if BETTER_WHEN[name] == "high" else after >= 1.25 * before
 
 
 def a_symptom_is_ticked(view: View) -> Outcome:

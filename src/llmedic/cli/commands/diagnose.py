@@ -51,12 +51,16 @@ def command(
 
 
 def exit_code(verdict: Verdict, fail_on: str) -> int:
-    """0 clean, 1 a finding at or above the severity, 3 when nothing could be said."""
-    if fail_on != "never" and any(
-        cause.id not in ("healthy", "cannot-tell") and _SEVERITIES.index(cause.severity) >= _SEVERITIES.index(fail_on)
-        for cause in verdict.causes
-    ):
-        return 1
+    """0 clean, 1 a finding at or above the severity, 3 when nothing could be said.
+
+    A service that is down, or slower than its own baseline, is a finding even where no cause can be named.
+    """
+    named = [cause for cause in verdict.causes if cause.id not in ("healthy", "cannot-tell") and cause.confidence >= 0.5]
+    if fail_on != "never":
+        if any(_SEVERITIES.index(cause.severity) >= _SEVERITIES.index(fail_on) for cause in named):
+            return 1
+        if not named and verdict.health in ("degraded", "down"):
+            return 1
     return errors.TargetError.exit_code if verdict.health == "unknown" else 0
 
 
