@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from llmedic.model.evidence import Gap
+from llmedic.model.finding import Fact
 from llmedic.model.verdict import Verdict
 from llmedic.report import terminal
 
@@ -163,3 +164,13 @@ def test_a_long_list_of_undecided_causes_is_counted(undecided: Verdict) -> None:
 
     assert "cause-5, and 14 more (`--format json` lists them)" in report
     assert "cause-6" not in report
+
+
+def test_a_column_that_says_nothing_is_left_out(healthy: Verdict) -> None:
+    ticked = Fact(name="seen", value="hangs", source="symptoms")
+    cause = dataclasses.replace(healthy.causes[0], evidence=(ticked,))
+
+    report = terminal.render(dataclasses.replace(healthy, causes=(cause,)))
+
+    assert "compared to" not in report
+    assert re.search(r"seen +hangs +symptoms", report)

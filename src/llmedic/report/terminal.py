@@ -109,8 +109,10 @@ class _Page:
         ]
         if not rows:
             return
+        heads = ("observation", "value", "compared", "source")
+        used = [column for column in range(len(heads)) if any(row[column] for row in rows)]
         self._heading("evidence")
-        self._table(("observation", "value", "compared", "source"), rows)
+        self._table([heads[column] for column in used], [tuple(row[column] for column in used) for row in rows])
 
     def _change(self, change: Change) -> None:
         self._heading("change")
