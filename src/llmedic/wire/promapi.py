@@ -45,12 +45,12 @@ class Result:
 
 
 def samples(base: str, access: http.Access, selector: str, *, start: float, end: float, deadline_s: float) -> Result:
-    """Every stored sample of the series in (start, end], at the very times at which they were scraped.
+    """Every stored sample after `start` (to the second) until `end`, each at the very time of its scrape.
 
     Raises UsageError when Prometheus does not understand the selector, and what `http.post` raises.
     """
-    length_ms = max(1, math.ceil((end - start) * 1000))
-    form = {"query": f"{selector}[{length_ms}ms]", "time": f"{end:.3f}", "timeout": f"{deadline_s:.0f}s"}
+    length_s = max(1, math.ceil(end - start))
+    form = {"query": f"{selector}[{length_s}s]", "time": f"{end:.3f}", "timeout": f"{deadline_s:.0f}s"}
     return _ask(base, access, "query", form, deadline_s)
 
 
