@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from llmedic.collect.engine import answers, derive, gaps, raws
 from llmedic.collect.engine.instance import Instance, joined, parts_of
@@ -34,13 +34,39 @@ class _Server:
 
 
 def read(raws_: Sequence[Raw]) -> Evidence:
-    """Everything that the engines' raw answers show; answers of other sources are not looked at."""
+    """Everything that the engines' raw answers show; answers of other sources are not looked at.
+
+    Pages whose meta has period "previous" are the earlier window that this one is compared with.
+    """
+    mine = [raw for raw in raws_ if raw.source == raws.SOURCE]
+    earlier = [raw for raw in mine if raw.meta.get("period") == "previous"]
+    evidence = _read(_asked_once([raw for raw in mine if raw.meta.get("period") != "previous"]))
+    if not earlier:
+        return evidence
+    before = _read(earlier)
+    observations = (replace(one, period="previous") for one in before.observations if one.period == "window")
+    return replace(
+        evidence,
+        observations=(*evidence.observations, *observations),
+        gaps=(
+            *evidence.gaps,
+            *(replace(gap, what=f"{gap.what} in the previous window", names=()) for gap in before.gaps),
+        ),
+    )
+
+
+def _asked_once(found: Sequence[Raw]) -> list[Raw]:
+    """Without the stored pages of a server that was asked itself: it is one server, not two."""
+    asked = {raw.target for raw in found if "from" not in raw.meta}
+    return [raw for raw in found if "from" not in raw.meta or raw.target not in asked]
+
+
+def _read(found: Sequence[Raw]) -> Evidence:
     by_target: dict[str, list[Raw]] = {}
-    for raw in raws_:
-        if raw.source == raws.SOURCE:
-            by_target.setdefault(raw.target, []).append(raw)
+    for raw in found:
+        by_target.setdefault(raw.target, []).append(raw)
     readers: dict[str, Reader] = {}
-    servers = [_server(target, found, readers) for target, found in by_target.items()]
+    servers = [_server(target, answered, readers) for target, answered in by_target.items()]
     if not servers:
         return Evidence()
     return Evidence(
