@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from llmedic.analysis import change, crosscheck, findings, layers, limits, ranking
 from llmedic.analysis.predicates import comparison
-from llmedic.analysis.ranking import SURE, Standing
+from llmedic.analysis.ranking import Standing
 from llmedic.analysis.view import View
 from llmedic.knowledge.profiles import Profile
 from llmedic.knowledge.rules import Compiled
 from llmedic.knowledge.schema import CauseText, LogPattern
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact, Finding
-from llmedic.model.verdict import Cause, Health, Verdict
+from llmedic.model.verdict import SURE, Cause, Health, Verdict
 
 HEALTHY = "healthy"
 CANNOT_TELL = "cannot-tell"
@@ -51,8 +51,7 @@ class Knowledge:
 def judge(view: View, knowledge: Knowledge, lang: str = "en") -> Verdict:
     """The verdict on the evidence in `view`, with its texts in `lang` ("en" or "zh")."""
     found = findings.of(view, knowledge.rules, knowledge.pattern)
-    standings = ranking.rank(found, view.evidence.symptoms, knowledge.profiles, knowledge.downstream)
-    shown = _worth_showing(standings)
+    shown = _worth_showing(_ranked(found, view, knowledge))
     sure = [
         standing for standing in shown if standing.confidence >= SURE and standing.cause not in (HEALTHY, CANNOT_TELL)
     ]
@@ -69,6 +68,15 @@ def judge(view: View, knowledge: Knowledge, lang: str = "en") -> Verdict:
         engine=_engine_line(view),
         restart_warning=any(cause.destroys_evidence for cause in named),
     )
+
+
+def standings(view: View, knowledge: Knowledge) -> list[Standing]:
+    """Every cause by falling confidence: what the next question is chosen from."""
+    return _ranked(findings.of(view, knowledge.rules, knowledge.pattern), view, knowledge)
+
+
+def _ranked(found: Iterable[Finding], view: View, knowledge: Knowledge) -> list[Standing]:
+    return ranking.rank(found, view.evidence.symptoms, knowledge.profiles, knowledge.downstream)
 
 
 def _worth_showing(standings: Sequence[Standing]) -> list[Standing]:

@@ -19,6 +19,7 @@ from llmedic.analysis import profiles
 from llmedic.knowledge.profiles import Profile
 from llmedic.model.evidence import Symptoms
 from llmedic.model.finding import Finding, Witness
+from llmedic.model.verdict import SURE
 
 SOMETHING_ELSE = 0.15
 """Prior of an incident whose cause is not in the list."""
@@ -28,8 +29,6 @@ SYMPTOM_RANGE = (-4.0, 6.0)
 """Ticks are a person's impression: alone they cannot outweigh hard evidence."""
 CEILING = 0.97
 """Nothing is said with more than this: evidence can be about another system than the one that hurts."""
-SURE = 0.5
-"""Below this a cause is a hedge, not an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

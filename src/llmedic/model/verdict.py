@@ -12,6 +12,9 @@ Health = Literal["healthy", "degraded", "down", "unknown"]
 Severity = Literal["info", "warning", "critical"]
 LayerStatus = Literal["ok", "cause", "symptom", "not-evaluated"]
 
+SURE = 0.5
+"""Below this confidence a cause is a hedge, not an answer."""
+
 LAYERS = ("load", "capacity", "hardware", "params", "deployment", "gateway")
 """In the order in which they are walked: a cause upstream explains symptoms downstream."""
 

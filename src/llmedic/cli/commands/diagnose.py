@@ -42,9 +42,9 @@ def command(
 
     Nothing is changed and nothing is sent but GET requests; --probe adds one short completion.
     """
-    request = _request(given, ask=ask, lang=options.language(lang))
+    request = _request(given, lang=options.language(lang))
     if watch is None:
-        return _once(request, style, fail_on, verbose=verbose)
+        return _once(request, style, fail_on, verbose=verbose, ask=ask)
     if not request.sources.targets and request.sources.pid is None:
         raise errors.UsageError("--watch needs a live target", hint="files do not change: diagnose them once")
     return _again_and_again(request, style, fail_on, every_s=watch, verbose=verbose)
@@ -55,7 +55,9 @@ def exit_code(verdict: Verdict, fail_on: str) -> int:
 
     A service that is down, or slower than its own baseline, is a finding even where no cause can be named.
     """
-    named = [cause for cause in verdict.causes if cause.id not in ("healthy", "cannot-tell") and cause.confidence >= 0.5]
+    from llmedic.model.verdict import SURE
+
+    named = [cause for cause in verdict.causes if cause.layer != "none" and cause.confidence >= SURE]
     if fail_on != "never":
         if any(_SEVERITIES.index(cause.severity) >= _SEVERITIES.index(fail_on) for cause in named):
             return 1
@@ -79,14 +81,10 @@ def show(verdict: Verdict, style: str, lang: Lang, *, width: int, colour: bool) 
     return terminal.render(verdict, lang=lang, width=width, colour=colour)
 
 
-def _request(given: dict[str, Any], *, ask: bool, lang: Lang) -> DiagnoseRequest:
+def _request(given: dict[str, Any], *, lang: Lang) -> DiagnoseRequest:
     from llmedic.app.request import DiagnoseRequest
 
     symptoms = options.ticked(**{key: given.pop(key) for key in ("seen", "when", "not_when")})
-    if ask:
-        from llmedic.cli import ask as interview
-
-        symptoms = interview.ask(symptoms, lang)
     keys = ("targets", "metrics", "logs", "args", "pid", "case")
     sources = options.sources(**{key: given.pop(key) for key in keys}, symptoms=symptoms)
     access = options.access(**{key: given.pop(key) for key in ("headers", "bearer_env", "cacert", "cert", "key")})
@@ -102,11 +100,12 @@ def _request(given: dict[str, Any], *, ask: bool, lang: Lang) -> DiagnoseRequest
     )
 
 
-def _once(request: DiagnoseRequest, style: str, fail_on: str, *, verbose: bool) -> int:
+def _once(request: DiagnoseRequest, style: str, fail_on: str, *, verbose: bool, ask: bool = False) -> int:
     from llmedic.app import diagnose
+    from llmedic.cli.ask import at_terminal
 
     progress = _progress if verbose else _quiet
-    verdict = diagnose.diagnose(request, progress=progress).verdict
+    verdict = diagnose.diagnose(request, progress=progress, answer=at_terminal(request.lang) if ask else None).verdict
     click.echo(show(verdict, style, request.lang, width=_width(), colour=_colour()), nl=False)
     return exit_code(verdict, fail_on)
 
