@@ -85,11 +85,6 @@ def sources(*targets: str, metrics: tuple[Path, ...] = ()) -> None:
     )  # fmt: skip
 
 
-def test_nothing_to_look_at_is_refused() -> None:
-    with pytest.raises(errors.UsageError, match="nothing to look at"):
-        sources()
-
-
 @pytest.mark.parametrize(
     ("target", "says", "hint"),
     [

@@ -124,19 +124,14 @@ def sources(
     *, targets: tuple[str, ...], metrics: tuple[Path, ...], logs: tuple[Path, ...], args: str, pid: int | None,
     case: Path | None, symptoms: Symptoms,
 ) -> Sources:  # fmt: skip
-    """Where evidence comes from. Raises UsageError when there is nothing, or a target is no target."""
+    """Where evidence comes from. Raises UsageError or InputError when a target is no target."""
     from llmedic.app.request import Sources
 
     if len(metrics) > 2:
         raise errors.UsageError("--metrics can be given once or twice", hint="two pages make one window")
     for target in targets:
         _check_target(target)
-    found = Sources(targets=targets, metrics=metrics, logs=logs, args=args, pid=pid, case=case, symptoms=symptoms)
-    if not found:
-        raise errors.UsageError(
-            "nothing to look at", hint="name a target such as http://localhost:8000, a bundle, or --log FILE"
-        )
-    return found
+    return Sources(targets=targets, metrics=metrics, logs=logs, args=args, pid=pid, case=case, symptoms=symptoms)
 
 
 def ticked(*, seen: Iterable[str], when: Iterable[str], not_when: Iterable[str]) -> Symptoms:
