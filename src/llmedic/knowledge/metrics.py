@@ -118,7 +118,7 @@ def names(engine: str) -> Names:
     metrics = load.records("metrics/process.yaml", Metric)
     if engine:
         metrics += load.records(f"metrics/{_FILES[engine]}.yaml", Metric)
-    _check(engine, metrics)
+    check(engine, metrics)
     gauges = {name for metric in metrics if metric.kind == "gauge" for name in sample_names(metric, engine)}
     samples = {name for metric in metrics for name in sample_names(metric, engine)}
     return Names(metrics, frozenset(samples), frozenset(gauges))
@@ -150,7 +150,8 @@ def samples_of(kind: Kind, name: str) -> tuple[str, ...]:
     return (name,)
 
 
-def _check(engine: str, metrics: tuple[Metric, ...]) -> None:
+def check(engine: str, metrics: tuple[Metric, ...]) -> None:
+    """Raise KnowledgeError for a repeated id, or one that is neither in the vocabulary nor among QUANTITIES."""
     seen: set[str] = set()
     for metric in metrics:
         if metric.id in seen:

@@ -104,7 +104,7 @@ class Replica:
 
     def _page(self, end: str, deadline_s: float) -> Raw:
         """The whole metrics page; remembers which engine wrote it and which gauge lines to keep from now on."""
-        raw = self._ask(raws.METRICS, "/metrics", deadline_s, what="metrics page", max_bytes=http.MAX_BYTES)
+        raw = self._ask(raws.METRICS, "/metrics", deadline_s, what=refusals.METRICS_PAGE, max_bytes=http.MAX_BYTES)
         meta = {"end": end, "begun": repr(self._span.begun), "window_s": repr(self._span.window_s)}
         raw = replace(raw, meta=meta)
         self._raws.append(raw)
@@ -116,7 +116,7 @@ class Replica:
 
     def _glance(self, deadline_s: float) -> None:
         """A light look: the page is fetched, only its gauge lines are kept."""
-        raw = self._ask(raws.GAUGES, "/metrics", deadline_s, what="metrics page", max_bytes=http.MAX_BYTES)
+        raw = self._ask(raws.GAUGES, "/metrics", deadline_s, what=refusals.METRICS_PAGE, max_bytes=http.MAX_BYTES)
         kept = b"\n".join(line for line in raw.body.split(b"\n") if line.startswith(self._wanted))
         self._raws.append(replace(raw, meta={"begun": repr(self._span.begun)}, body=kept))
 
