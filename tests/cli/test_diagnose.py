@@ -86,7 +86,7 @@ def test_json_goes_alone_to_standard_output(capsys: pytest.CaptureFixture[str], 
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "llmedic.verdict/1"
     assert document["causes"][0]["id"] == "max-num-seqs-too-low"
-    assert document["causes"][0]["change"]["variable"].endswith("max-num-seqs")
+    assert document["causes"][0]["change"]["variable"].replace("-", "_").endswith("max_num_seqs")
 
 
 def test_symptoms_alone_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
