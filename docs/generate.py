@@ -1,4 +1,6 @@
-"""Writes the reference pages that come from the knowledge, so that no page disagrees with what the tool says.
+"""Writes the pages that come from the tool itself, so that none disagrees with what it says.
+
+The reference pages come from the knowledge; the example in the READMEs is what the tool prints about the demo bundle.
 
 python docs/generate.py           write them
 python docs/generate.py --check   exit with 1 if one is not up to date
@@ -6,6 +8,8 @@ python docs/generate.py --check   exit with 1 if one is not up to date
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +18,10 @@ from llmedic.knowledge import causes, pitfalls, schema, symptoms, vocabulary
 from llmedic.knowledge.texts import Lang, label
 from llmedic.model.verdict import LAYERS
 
-REFERENCE = Path(__file__).parent / "reference"
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+DEMO = "tests/bundles/long-context-surge.zip"
+READMES: dict[Lang, str] = {"en": "README.md", "zh": "README.zh-CN.md"}
 SUFFIX = {"en": "", "zh": ".zh-CN"}
 TITLES = {
     "causes": ("Causes", "原因一览"),
@@ -37,6 +44,19 @@ def pages() -> Iterator[tuple[Path, str]]:
             at = lang == "zh"
             blocks = [f"# {TITLES[name][at]}", GENERATED[at], *body("zh" if at else "en")]
             yield REFERENCE / f"{name}{SUFFIX[lang]}.md", "\n\n".join(blocks) + "\n"
+    if (ROOT / DEMO).exists():
+        yield from ((ROOT / name, readme(name, lang)) for lang, name in READMES.items())
+
+
+def readme(name: str, lang: Lang) -> str:
+    """A README with its example replaced by what the command prints now."""
+    command = [sys.executable, "-m", "llmedic", "diagnose", DEMO, "--lang", lang]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+    block = f"```text\n{done.stdout}```\n<!-- /demo-output -->"
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.sub(r"```text\n(?:(?!```).)*```\n<!-- /demo-output -->", lambda _: block, text, count=1, flags=re.DOTALL)
 
 
 def causes_page(lang: Lang) -> Iterator[str]:
