@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,20 +24,20 @@ START_TIMEOUT_S = 240.0
 STOP_TIMEOUT_S = 10.0
 
 
-class EngineMissing(Exception):
+class EngineMissingError(Exception):
     """The real engine is not installed; the text says how to install it."""
 
 
-class StartFailed(Exception):
+class StartFailedError(Exception):
     """The server ended, or did not answer, before it was ready."""
 
 
 def real_dir() -> Path:
-    """Where the real engine lives; raises EngineMissing when it does not."""
+    """Where the real engine lives; raises EngineMissingError when it does not."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     directory = Path(os.environ.get("LLMEDIC_REAL_DIR") or Path(cache) / "llmedic" / "real-engine")
     if not (directory / "bin" / "python").exists() or not (directory / "tiny" / "model.safetensors").exists():
-        raise EngineMissing(f"no real engine in {directory}: run tests/real/install.sh (or set LLMEDIC_REAL_DIR)")
+        raise EngineMissingError(f"no real engine in {directory}: run tests/real/install.sh (or set LLMEDIC_REAL_DIR)")
     return directory
 
 
@@ -111,22 +111,22 @@ class Engine:
         )
 
     def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Returns when /health answers 200; raises StartFailed with the end of the log otherwise."""
+        """Returns when /health answers 200; raises StartFailedError with the end of the log otherwise."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             if self._process().poll() is not None:
-                raise StartFailed(f"the server ended with {self._process().returncode}\n{self.log_tail()}")
+                raise StartFailedError(f"the server ended with {self._process().returncode}\n{self.log_tail()}")
             if self.health() == 200:
                 return
             time.sleep(0.5)
-        raise StartFailed(f"not ready after {timeout_s:.0f} s\n{self.log_tail()}")
+        raise StartFailedError(f"not ready after {timeout_s:.0f} s\n{self.log_tail()}")
 
     def wait_exit(self, timeout_s: float = START_TIMEOUT_S) -> int:
         """Waits for a server that cannot start; returns its exit status."""
         try:
             return self._process().wait(timeout_s)
         except subprocess.TimeoutExpired:
-            raise StartFailed(f"still alive after {timeout_s:.0f} s\n{self.log_tail()}") from None
+            raise StartFailedError(f"still alive after {timeout_s:.0f} s\n{self.log_tail()}") from None
 
     def health(self) -> int:
         """The HTTP status of /health; 0 when nothing answers."""
@@ -146,7 +146,7 @@ class Engine:
         for child in psutil.Process(self._process().pid).children(recursive=True):
             if "EngineCore" in " ".join(child.cmdline()):
                 return child.pid
-        raise StartFailed("no EngineCore process below the API server")
+        raise StartFailedError("no EngineCore process below the API server")
 
     @contextmanager
     def frozen_core(self) -> Iterator[None]:
@@ -165,10 +165,8 @@ class Engine:
         if server is not None:
             if server.poll() is None:
                 server.terminate()
-                try:
+                with suppress(subprocess.TimeoutExpired):
                     server.wait(STOP_TIMEOUT_S)
-                except subprocess.TimeoutExpired:
-                    pass
             _kill_group(server.pid)
             server.wait()
         if guard is not None:
@@ -177,7 +175,7 @@ class Engine:
 
     def _process(self) -> subprocess.Popen[bytes]:
         if self._server is None:
-            raise StartFailed("the server was not started")
+            raise StartFailedError("the server was not started")
         return self._server
 
 

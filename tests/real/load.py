@@ -49,10 +49,11 @@ class Stream:
 
 @dataclass(slots=True)
 class Outcome:
-    """How many requests were sent, and how they ended from the client's side."""
+    """How many requests were sent, and how they ended from the client's side; refusals are the texts of errors."""
 
     sent: int = 0
     by_status: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
 
 
@@ -118,8 +119,11 @@ class Load:
         try:
             connection.request("POST", path, body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
-            answer.read()
+            text = answer.read()
             status = str(answer.status)
+            if answer.status >= 400:
+                with self._lock:
+                    self.outcome.refusals[text.decode(errors="replace")] += 1
         except TimeoutError:
             status = "timeout"
         except (OSError, http.client.HTTPException):

@@ -33,9 +33,7 @@ def write_tokenizer(directory: Path) -> None:
     )
     sources = sorted(Path(transformers.__file__).parent.glob("*.py"))[:40]
     tokenizer.train_from_iterator((path.read_text(errors="ignore") for path in sources), trainer)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
-    )
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
     fast.chat_template = CHAT_TEMPLATE
     fast.save_pretrained(str(directory))
 

@@ -46,8 +46,9 @@ class Server:
 class Scenario:
     """One diagnosis to get right.
 
-    earlier     traffic of the phase before (kept as the baseline), run for earlier_s
+    earlier     traffic of the phase before, run for earlier_s; with `baseline` its end is diagnosed and kept
     streams     traffic during the diagnosis, which starts settle_s after it
+    options     further options of `llmedic diagnose`
     expected    ids of causes.yaml; the first cause of the verdict must be one of them
     """
 
@@ -60,6 +61,7 @@ class Scenario:
     earlier: tuple[Stream, ...] = ()
     earlier_s: float = 0.0
     baseline: bool = False
+    options: tuple[str, ...] = ()
     fault: Fault = Fault.NONE
     starts: bool = True
 
@@ -119,9 +121,7 @@ STORM = (
 
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario(name="healthy-idle", server=ROOMY, expected=frozenset({"healthy"}), settle_s=0.0),
-    Scenario(
-        name="healthy-light", server=ROOMY, expected=frozenset({"healthy"}), streams=(LIGHT,), settle_s=6.0
-    ),
+    Scenario(name="healthy-light", server=ROOMY, expected=frozenset({"healthy"}), streams=(LIGHT,), settle_s=6.0),
     Scenario(
         name="healthy-busy",
         server=ROOMY,
@@ -174,8 +174,10 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="long-context-surge",
         server=SURGE_POOL,
         expected=frozenset({"long-context-surge-cache-thrash"}),
-        earlier=(Stream(prompt_tokens=1088, prefix_tokens=1024, prefixes=3, output_tokens=24, concurrency=3, think_s=1.0),),
-        earlier_s=15.0,
+        earlier=(
+            Stream(prompt_tokens=1088, prefix_tokens=1024, prefixes=3, output_tokens=24, concurrency=3, think_s=1.0),
+        ),
+        earlier_s=30.0,
         baseline=True,
         streams=(
             Stream(prompt_tokens=1088, prefix_tokens=1024, prefixes=3, output_tokens=24, concurrency=3, think_s=1.0),
@@ -212,8 +214,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         expected=frozenset({"max-model-len-exceeds-kv-pool"}),
         starts=False,
     ),
-    Scenario(
-        name="weights-truncated", server=CUT_WEIGHTS, expected=frozenset({"model-file-corrupt"}), starts=False
-    ),
-    Scenario(name="shard-missing", server=LOST_SHARD, expected=frozenset({"model-file-missing"}), starts=False),
+    Scenario(name="weights-truncated", server=CUT_WEIGHTS, expected=frozenset({"model-file-corrupt"}), starts=False),
+    Scenario(name="shard-missing", server=LOST_SHARD, expected=frozenset({"model-file-corrupt"}), starts=False),
 )

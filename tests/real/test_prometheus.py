@@ -115,7 +115,7 @@ def test_a_time_before_the_first_scrape_is_a_gap(running: Running) -> None:
     raws = capture(running, 'job="vllm"', compare_to_s=86_400.0)
 
     (gap,) = prometheus.read(raws).gaps
-    assert gap.why == 'no engine\'s series for {job="vllm"} in the previous'
+    assert gap.why == 'no engine\'s series for {job="vllm"} in the previous window'
 
 
 @pytest.mark.parametrize("selector", ['job=~"("', 'job=~"a{2,1}"'])
