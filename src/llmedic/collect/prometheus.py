@@ -68,6 +68,10 @@ class _Stretch:
     start: float
     end: float
 
+    @property
+    def title(self) -> str:
+        return "window" if self.period == "window" else f"{self.period} window"
+
 
 def capture(
     url: str,
@@ -186,7 +190,7 @@ def _raws(target: Target, stretch: _Stretch, parts: Mapping[str, promapi.Result 
     if not servers and not said:
         chosen = "{" + target.matchers + "}" if target.matchers else "any job"
         hint = f"see what is there: curl -g '{shown}/api/v1/label/__name__/values'"
-        said.append(note(f"no engine's series for {chosen} in the {stretch.period}", hint))
+        said.append(note(f"no engine's series for {chosen} in the {stretch.title}", hint))
     pages = [raw for name, one in servers.items() for raw in _pages(name, one, stretch, shown)]
     return said + pages
 
@@ -295,12 +299,12 @@ def _stale_note(name: str, times: Sequence[float], stretch: _Stretch, prometheus
     silent_s = stretch.end - times[-1]
     if silent_s <= 2.5 * interval_s:
         return []
-    why = f"{name} was last scraped {silent_s:.0f} s before the end of the {stretch.period}"
+    why = f"{name} was last scraped {silent_s:.0f} s before the end of the {stretch.title}"
     return [_note(prometheus, stretch, times[-1], why, f"is it down? llmedic diagnose http://{name}")]
 
 
 def _restart_note(name: str, stretch: _Stretch, prometheus: str, lost_s: float, at: float) -> Raw:
-    why = f"{name} restarted: {lost_s:.0f} s before it are not part of the {stretch.period}"
+    why = f"{name} restarted: {lost_s:.0f} s before it are not part of the {stretch.title}"
     return _note(prometheus, stretch, at, why, "ask for the time before it with --compare-to")
 
 
