@@ -31,3 +31,8 @@ def test_a_record_that_is_not_there_is_none() -> None:
 def test_a_file_that_is_not_there_is_our_bug() -> None:
     with pytest.raises(errors.KnowledgeError, match=r"nothing\.yaml: cannot be read"):
         load.records("nothing.yaml", Narrow)
+
+
+def test_a_file_whose_records_start_otherwise_is_not_read_in_parts() -> None:
+    with pytest.raises(errors.KnowledgeError, match="not every record starts with its id or name"):
+        load.chunks("metrics/process.yaml")

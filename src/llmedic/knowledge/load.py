@@ -20,6 +20,7 @@ from llmedic import errors
 T = TypeVar("T")
 
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_RECORD = re.compile(r"^- ", re.MULTILINE)
 _START = re.compile(r"^- (?:id|name): *([^\n#]+?) *(?:#[^\n]*)?$", re.MULTILINE)
 
 
@@ -42,6 +43,8 @@ def chunks(path: str) -> Mapping[str, str]:
     """The YAML text of each record of a file under its key, in the order of the file."""
     body = text(path)
     starts = list(_START.finditer(body))
+    if not starts or len(starts) != len(_RECORD.findall(body)):
+        raise errors.KnowledgeError(f"{path}: not every record starts with its id or name on a line of its own")
     ends = [match.start() for match in starts[1:]] + [len(body)]
     found = {match.group(1): body[match.start() : end] for match, end in zip(starts, ends, strict=True)}
     if len(found) != len(starts):
