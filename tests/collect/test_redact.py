@@ -104,6 +104,17 @@ def test_any_prompt_goes_from_a_python_log(prompt: str) -> None:
     assert shown.endswith(", params: SamplingParams(n=1), lora_request: None.")
 
 
+@given(prompt=st.text(max_size=60), levels=st.integers(1, 2))
+@example(prompt="it's \"so", levels=1)
+@example(prompt="the dogs' bone", levels=1)
+def test_any_prompt_goes_from_a_line_packed_into_json(prompt: str, levels: int) -> None:
+    line = f"Received request a: prompt: {PROMPT + prompt + PROMPT!r}, params: SamplingParams(n=1)."
+    for _ in range(levels):
+        line = json.dumps({"log": line, "stream": "stdout"})
+
+    assert "CANARY" not in redact.text(line)
+
+
 @given(messages=st.lists(st.dictionaries(st.sampled_from(["role", "content"]), st.text(max_size=40)), max_size=4))
 def test_a_request_stays_json(messages: list[dict[str, str]]) -> None:
     asked = [*messages, {"role": "user", "content": PROMPT}]

@@ -21,6 +21,7 @@ _STRUCTURE = re.compile(r"[\[\](){}\n\"'\\]")
 _NUMBERS = re.compile(r"[\s\d,.+-]*")
 _ELISION = re.compile(r"\s\.\.\.\s(?=[\[({\"'])")
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
+_AFTER_STRING = frozenset(" \t\r\n,)]};:.\\\"'|<>&")
 _CONTINUES = frozenset(" \t]})")
 
 
@@ -82,7 +83,7 @@ def _string_end(text: str, opening: re.Match[str]) -> tuple[int, int]:
     """Where the string's contents end, and where the string does."""
     slashes, quote = opening["slashes"], opening["quote"]
     if not slashes:
-        closing = _PLAIN_STRING_REST[quote].match(text, opening.end())
+        closing = _plain_closing(text, opening.end(), quote)
     else:
         # Inside a string, the quote that closes has as many backslashes as the one that opened; an inner one has more.
         escaped = re.compile(rf"[^\n]*?(?<!\\)(?P<close>\\{{{len(slashes)}}}{quote})")
@@ -91,6 +92,22 @@ def _string_end(text: str, opening: re.Match[str]) -> tuple[int, int]:
         end = line_end(text, opening.end())
         return end, end
     return closing.start("close"), closing.end()
+
+
+def _plain_closing(text: str, start: int, quote: str) -> re.Match[str] | None:
+    """The quote that closes the string; when in doubt a later one of the line, so that too much is hidden.
+
+    A log line that was packed into JSON has its backslashes doubled, and the apostrophe of 'it\\'s' looks closing.
+    """
+    closing = None
+    position = start
+    while found := _PLAIN_STRING_REST[quote].match(text, position):
+        closing = found
+        position = found.end()
+        after = text[position : position + 1]
+        if text[position - 2] != "\\" and (not after or after in _AFTER_STRING):
+            break
+    return closing
 
 
 def _replace_group(text: str, start: int, key_quote: str) -> Replaced:
