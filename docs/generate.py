@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llmedic.knowledge import causes, pitfalls, schema, symptoms, vocabulary
-from llmedic.knowledge.texts import Lang, label
+from llmedic.knowledge.texts import Lang, label, variable
 from llmedic.model.verdict import LAYERS
 
 ROOT = Path(__file__).parent.parent
@@ -76,7 +76,9 @@ def _cause(cause: schema.CauseText, lang: Lang) -> Iterator[str]:
         _item("explain.decided_by", say(cause.decided_by, lang), lang),
         _item("explain.remedy", say(cause.remedy, lang), lang),
         _item(
-            "change", f"{cause.change.variable}; {label('expected', lang)}: {say(cause.change.expected, lang)}", lang
+            "change",
+            f"{variable(cause.change.variable, lang)}; {label('expected', lang)}: {say(cause.change.expected, lang)}",
+            lang,
         ),
         _item("verify", f"`{cause.change.verify}`", lang),
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmedic import errors
-from llmedic.knowledge import causes
+from llmedic.knowledge import causes, texts
 from llmedic.model.verdict import LAYERS
 
 CLOSED_LIST = (Path(__file__).parent.parent / "data" / "causes.txt").read_text(encoding="utf-8").split()
@@ -98,3 +98,16 @@ def test_a_restart_destroys_evidence() -> None:
 def test_an_unknown_cause_is_our_bug() -> None:
     with pytest.raises(errors.KnowledgeError, match="no cause has the id nonsense"):
         causes.cause("nonsense")
+
+
+def test_a_variable_is_a_setting_or_has_a_chinese_name(cause_id: str) -> None:
+    name = causes.cause(cause_id).change.variable
+
+    assert " " not in name or name in texts.VARIABLES_ZH
+    assert texts.variable(name, "en") == name
+
+
+def test_every_chinese_name_is_of_a_variable_in_use() -> None:
+    used = {cause.change.variable for cause in causes.causes().values()}
+
+    assert set(texts.VARIABLES_ZH) <= used

@@ -21,6 +21,7 @@ def test_parts_stand_in_order(incident: Verdict) -> None:
         "### Evidence",
         "| `prefix_cache_hit_ratio` | 62 % | 91 % before | metrics, 60 s |",
         "### Change one thing",
+        "Route long-context traffic",
         "- verify: `llmedic diagnose",
         "### Explained by it",
         "- Offered load above capacity, deep queue (`overload",

@@ -174,3 +174,11 @@ def test_a_column_that_says_nothing_is_left_out(healthy: Verdict) -> None:
 
     assert "compared to" not in report
     assert re.search(r"seen +hangs +symptoms", report)
+
+
+def test_the_change_says_what_to_do_before_it_names_the_variable(incident: Verdict) -> None:
+    report = terminal.render(incident)
+    remedy = report.index("Route long-context traffic to its own pool")
+
+    assert report.index("Change one thing") < remedy < report.index("gateway route for long prompts: none")
+    assert "网关的长提示词路由：none → > 2,048 tokens" in terminal.render(incident, lang="zh")

@@ -100,6 +100,51 @@ LABELS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 """Key -> (English, Chinese)."""
 
+VARIABLES_ZH: dict[str, str] = {
+    "replicas": "副本数",
+    "gateway route for long prompts": "网关的长提示词路由",
+    "request max_tokens": "请求的 max_tokens",
+    "gateway limit of n": "网关对 n 的上限",
+    "position of the changing text in the prompt": "提示词中易变内容的位置",
+    "request set of the benchmark": "压测的请求集",
+    "admission watermark": "准入水位",
+    "liveness check": "存活检查",
+    "load balancing policy": "负载均衡策略",
+    "node in rotation": "节点是否在线",
+    "gpu power limit": "GPU 功率上限",
+    "nvidia-fabricmanager service": "nvidia-fabricmanager 服务",
+    "network link in service": "在用的网络链路",
+    "cpu affinity of the engine": "引擎的 CPU 绑定",
+    "cpu frequency governor": "CPU 调频策略",
+    "host memory reserved for offload": "为卸载预留的主机内存",
+    "engine version": "引擎版本",
+    "feature that triggers it": "触发问题的功能",
+    "HPA metric": "HPA 指标",
+    "/dev/shm size": "/dev/shm 大小",
+    "container memory limit": "容器内存限额",
+    "other process on the GPU": "GPU 上的其它进程",
+    "model files": "模型文件",
+    "model revision": "模型版本（revision）",
+    "warm-up before ready": "就绪前的预热",
+    "traffic share of the replica": "该副本的流量占比",
+    "proxy response buffering": "代理的响应缓冲",
+    "gateway read timeout": "网关读超时",
+    "client timeout": "客户端超时",
+    "server keep-alive timeout": "服务端 keep-alive 超时",
+    "client retries": "客户端重试",
+    "cancellation on disconnect": "断开即取消",
+    "client connection limit": "客户端连接上限",
+    "benchmark client processes": "压测客户端进程数",
+    "gateway failure counting": "网关的失败计数",
+    "routing key": "路由键",
+}
+"""Variables of a change that are words and not the name of a setting."""
+
+
+def variable(name: str, lang: Lang) -> str:
+    """A change's variable in words of the language; names of settings are the same in all."""
+    return VARIABLES_ZH.get(name, name) if lang == "zh" else name
+
 
 def label(key: str, lang: Lang) -> str:
     """The words for a key; the key itself when the table has no entry (a layer or state of a later version)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmedic.knowledge import causes, pitfalls, schema, symptoms, vocabulary
-from llmedic.knowledge.texts import Lang, label
+from llmedic.knowledge.texts import Lang, label, variable
 
 WIDTH = 80
 
@@ -104,7 +104,7 @@ def _cause(cause: schema.CauseText, lang: Lang) -> Entry:
         _one("what", cause.what, lang),
         _one("decided_by", cause.decided_by, lang),
         _one("remedy", cause.remedy, lang),
-        Section(key="explain.change", words=(cause.change.variable, expected)),
+        Section(key="explain.change", words=(variable(cause.change.variable, lang), expected)),
         Section(key="explain.verify", words=(cause.change.verify,), is_code=True),
         Section(key="explain.explains", words=cause.explains),
         Section(key="explain.explained-by", words=upstream),

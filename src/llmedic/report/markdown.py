@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from llmedic.knowledge import causes, symptoms
-from llmedic.knowledge.texts import Lang, label
+from llmedic.knowledge.texts import Lang, label, variable
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact
 from llmedic.model.verdict import BindingLimit, Cause, Change, Verdict
@@ -57,6 +57,8 @@ def _cause(cause: Cause, lang: Lang) -> Iterator[str]:
         yield _table(heads, [_row(fact) for fact in cause.evidence])
     if cause.change:
         yield _heading("change", lang)
+        if cause.id in causes.ids():
+            yield _text(getattr(causes.cause(cause.id).remedy, lang))
         yield _change(cause.change, lang)
     if cause.symptoms:
         yield _heading("beneath", lang)
@@ -72,10 +74,11 @@ def _binding(binding: BindingLimit, lang: Lang) -> str:
 
 def _change(change: Change, lang: Lang) -> str:
     key = "from-to" if change.from_ and change.to else "to" if change.to else "from" if change.from_ else ""
-    what = label(key, lang).format(variable=change.variable, from_=change.from_, to=change.to) if key else ""
+    name = variable(change.variable, lang)
+    what = label(key, lang).format(variable=name, from_=change.from_, to=change.to) if key else name
     return "\n".join(
         (
-            f"**{_text(what or change.variable)}**",
+            f"**{_text(what)}**",
             "",
             f"- {label('expected', lang)}: {_text(change.expected)}",
             f"- {label('verify', lang)}: {_code(change.verify)}",

@@ -11,7 +11,7 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 from llmedic.knowledge import causes, symptoms
-from llmedic.knowledge.texts import Lang, label
+from llmedic.knowledge.texts import Lang, label, variable
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact
 from llmedic.model.verdict import BindingLimit, Cause, Change, Disagreement, Layer, Verdict
@@ -86,7 +86,7 @@ class _Page:
         self._blank()
         self._facts(cause.evidence)
         if cause.change:
-            self._change(cause.change)
+            self._change(cause.id, cause.change)
         if cause.symptoms:
             self._heading("beneath")
             for symptom in cause.symptoms:
@@ -114,8 +114,10 @@ class _Page:
         self._heading("evidence")
         self._table([heads[column] for column in used], [tuple(row[column] for column in used) for row in rows])
 
-    def _change(self, change: Change) -> None:
+    def _change(self, cause: str, change: Change) -> None:
         self._heading("change")
+        if cause in causes.ids():
+            self._line((getattr(causes.cause(cause).remedy, self._lang), ""), indent=2)
         self._line((_set(change, self._lang), "bold green"), indent=2, hang=2)
         self._line((self._say("expected") + ": ", "dim"), (change.expected, ""), indent=2, hang=2)
         self._command("verify", change.verify, indent=2)
@@ -257,5 +259,5 @@ def _fact_line(fact: Fact) -> str:
 def _set(change: Change, lang: Lang) -> str:
     key = "from-to" if change.from_ and change.to else "to" if change.to else "from" if change.from_ else ""
     if not key:
-        return change.variable
-    return label(key, lang).format(variable=change.variable, from_=change.from_, to=change.to)
+        return variable(change.variable, lang)
+    return label(key, lang).format(variable=variable(change.variable, lang), from_=change.from_, to=change.to)
