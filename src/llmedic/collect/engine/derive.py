@@ -6,6 +6,7 @@ whoever needs it finds it missing, never zero.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from llmedic.collect.engine import histogram
@@ -24,12 +25,20 @@ def observations(instance: Instance, engine: str) -> tuple[Observation, ...]:
     window += _latencies(instance.window)
     made = {name for name, _ in window}
     gauges = {key: points for key, points in instance.gauges.items() if key not in made}
+    window += [*_gauges(gauges, about), *_instants(instance)]
     return (
-        *(_seen(instance, name, value, "window") for name, value in window),
-        *(_seen(instance, name, value, "window") for name, value in _gauges(gauges, about)),
-        *(_seen(instance, name, value, "window") for name, value in _instants(instance)),
-        *(_seen(instance, name, value, "lifetime") for name, value in _since_start(instance, about)),
+        *(_seen(instance, name, value, "window") for name, value in window if _is_finite(value)),
+        *(
+            _seen(instance, name, value, "lifetime")
+            for name, value in _since_start(instance, about)
+            if _is_finite(value)
+        ),
     )
+
+
+def _is_finite(value: Value) -> bool:
+    """Sums of absurd counters overflow: then nothing is known."""
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _seen(instance: Instance, name: str, value: Value, period: Period) -> Observation:

@@ -37,8 +37,9 @@ class Histogram:
 
     @property
     def mean(self) -> float | None:
-        """The mean, exact; None without values."""
-        return self.total / self.count if self.count > 0 else None
+        """The mean, exact; None without values, or with ones that are not of this world."""
+        mean = self.total / self.count if self.count > 0 else math.inf
+        return mean if math.isfinite(mean) else None
 
 
 def joined(parts: Iterable[Histogram]) -> Histogram:

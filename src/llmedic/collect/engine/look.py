@@ -70,7 +70,7 @@ def together(how: str, values: Sequence[float]) -> float:
             return max(values)
         case "min":
             return min(values)
-    return math.fsum(values)
+    return sum(values)
 
 
 def _numbers(metric: metrics.Metric, engine: str, page: Mapping[str, list[Sample]]) -> dict[str, float]:
@@ -99,8 +99,8 @@ def _histograms(metric: metrics.Metric, engine: str, page: Mapping[str, list[Sam
                 for series, value in buckets.get(part, {}).get(copy, []):
                     edge = _edge(series)
                     edges[edge] = edges.get(edge, 0.0) + value
-                sum_ = math.fsum(value for _, value in totals.get(part, {}).get(copy, []))
-                number = math.fsum(value for _, value in samples)
+                sum_ = sum(value for _, value in totals.get(part, {}).get(copy, []))
+                number = sum(value for _, value in samples)
                 parts.setdefault(part, []).append(Histogram(buckets=edges, total=sum_, count=number))
         return {part: max(copies, key=lambda copy: copy.count) for part, copies in parts.items()}
     return {}
