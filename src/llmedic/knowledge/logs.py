@@ -7,7 +7,7 @@ when the literal has been found.
 Three conventions of the files, beyond `LogPattern`:
     "=VALUE"     in `sets`, `facts` and `observes` a value with a leading "=" is a constant, not the name of a field
     facts.phase  the line tells which phase of the engine's life begins (see `PHASES`); `facts.frame` tells it from a
-                 function name in a traceback
+                 function name in a traceback, `facts.failed` from a line that says what did not start
     ID-at-WHEN   a variant: what the line ID means in that phase, or for those numbers. It shares ID's literal and is
                  never matched by itself; the reader turns ID into it
 """

@@ -28,7 +28,8 @@ _SCALES = {"_pct": ("_ratio", 0.01), "_ms": ("_s", 0.001), "_mib": ("_gib", 1 / 
 _NUMBER = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _TRACEBACK = "Traceback (most recent call last)"
 _ERRORS = ("error", "fatal")
-_START_FAILED = "start"
+_ANY_ERROR = "python-error"
+"""The pattern of errors nobody knows: it only speaks when no other does."""
 
 
 @cache
@@ -61,6 +62,7 @@ class Reader:
     source: str = "log"
     year: int = 1972
     _phase: PhaseTracker = field(default_factory=PhaseTracker)
+    _failed: str = ""
     _seen: dict[str, _Seen] = field(default_factory=dict)
     _facts: dict[str, str | float] = field(default_factory=dict)
     _flags: dict[str, Flag] = field(default_factory=dict)
@@ -78,11 +80,10 @@ class Reader:
         if _TRACEBACK in line.text:
             self._phase.traceback()
         keys = [key for index in found for key in _ids()[index]]
-        taken = [self._take(pattern, line) for pattern in map(logs.pattern, keys) if pattern and not pattern.echo]
-        specific = any(taken)
-        for pattern in map(logs.pattern, keys):
-            if pattern and pattern.echo and not (specific and pattern.id.startswith("python-")):
-                self._take(pattern, line)
+        named = [self._take(pattern, line) for pattern in map(logs.pattern, keys) if pattern and pattern.id != _ANY_ERROR]
+        anonymous = logs.pattern(_ANY_ERROR)
+        if _ANY_ERROR in keys and anonymous is not None and not any(named):
+            self._take(anonymous, line)
 
     def dropped(self, counts: Mapping[str, int]) -> None:
         """Add the lines a digest left out, by literal."""
@@ -132,6 +133,8 @@ class Reader:
                 self._phase.mark(str(value))
             elif path == "frame":
                 self._phase.frame(str(value))
+            elif path == "failed":
+                self._failed = str(value) if self._failed in ("", "start") else self._failed
             elif value is not None:
                 self._facts[path] = value
         for name, told in pattern.sets.items():
@@ -152,13 +155,14 @@ class Reader:
             seen.fields = fields
 
     def _settle_start_failures(self) -> None:
-        """An out-of-memory line without a phase, followed by "failed to start", happened during the start."""
-        failed = any("failed-start" in key or "init-failed" in key for key in self._seen)
-        for key in [key for key, seen in self._seen.items() if "phase" not in seen.fields and seen.base == key]:
-            variant = logs.pattern(f"{key}{logs.VARIANT}{_START_FAILED}")
-            if failed and variant is not None:
+        """An out-of-memory line without a phase, with "failed to start" after it, happened while that part started."""
+        if not self._failed:
+            return
+        for key in [key for key, seen in self._seen.items() if seen.base == key and "phase" not in seen.fields]:
+            variant = logs.pattern(f"{key}{logs.VARIANT}{self._failed}")
+            if variant is not None:
                 seen = self._seen.pop(key)
-                seen.fields["phase"] = _START_FAILED
+                seen.fields["phase"] = self._failed
                 seen.pattern = variant
                 self._seen[variant.id] = seen
 
