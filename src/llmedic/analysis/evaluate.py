@@ -73,21 +73,23 @@ def _stated(condition: c.Logged | c.Setting | c.FactIs | c.Ticked | c.EngineIs |
 def _all(parts: Iterable[Outcome]) -> Outcome:
     facts: list[Fact] = []
     missing: list[str] = []
+    known = True
     for part in parts:
         if part.holds is False:
             return false(*part.facts)
         if part.holds is None:
+            known = False
             missing.extend(part.missing)
         facts.extend(part.facts)
-    return Outcome(holds=None if missing else True, facts=tuple(facts), missing=tuple(missing))
+    return Outcome(holds=True if known else None, facts=tuple(facts), missing=tuple(missing))
 
 
 def _any(parts: list[Outcome]) -> Outcome:
     holding = [part for part in parts if part.holds]
     if holding:
         return true(*(fact for part in holding for fact in part.facts))
-    missing = tuple(name for part in parts for name in part.missing)
-    return unknown(*missing) if missing else FALSE
+    open_ = [part for part in parts if part.holds is None]
+    return unknown(*(name for part in open_ for name in part.missing)) if open_ else FALSE
 
 
 def _negated(part: Outcome) -> Outcome:
