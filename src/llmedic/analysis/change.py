@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import ceil, floor
 
+from llmedic.analysis.predicates import ledger
 from llmedic.analysis.view import View
 from llmedic.knowledge.schema import Advice
 from llmedic.model import units
@@ -83,11 +84,9 @@ def model_len_from_pool(view: View) -> str:
 
 def utilization_from_free(view: View) -> str:
     """The share of the card that is free, less half a GiB, to two decimals."""
-    for events in view.events.values():
-        for event in events:
-            free, total = event.fields.get("start_free_gib"), event.fields.get("start_total_gib")
-            if isinstance(free, float) and isinstance(total, float) and total > 0:
-                return f"{floor((free - CARD_CONTEXT_GIB) / total * 100) / 100:g}"
+    free, total = ledger.memory_at_start(view)
+    if free is not None and total is not None and free > CARD_CONTEXT_GIB:
+        return f"{floor((free - CARD_CONTEXT_GIB) / total * 100) / 100:g}"
     share = _flag(view, "gpu_memory_utilization")
     return f"{share - 0.05:.2f}" if share and share > 0.1 else ""
 

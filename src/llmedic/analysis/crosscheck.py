@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 from llmedic.analysis.predicates import scheduling
@@ -14,9 +15,30 @@ STATIC = ("kv_cache_tokens", "kv_blocks_count", "kv_cache_gib")
 TOLERANCE = 0.02
 
 
-def of(view: View) -> tuple[Disagreement, ...]:
+MEANINGS = {
+    "process": (
+        "one of them describes another process or an earlier start",
+        "其中之一说的是另一个进程，或更早的一次启动",
+    ),
+    "flag": (
+        "the engine does not run with what was typed, or the log is of another start",
+        "引擎没有按输入的参数运行，或日志属于另一次启动",
+    ),
+    "blocks": (
+        "hybrid or sliding-window layers share blocks, or the block size in force is not the one stated",
+        "混合或滑动窗口层共用块，或实际块大小与所述不同",
+    ),
+    "health": (
+        "the health check asks the API server, not the engine behind it",
+        "健康检查问的是 API 进程，不是它背后的引擎",
+    ),
+}
+
+
+def of(view: View, lang: str = "en") -> tuple[Disagreement, ...]:
     """Every pair of witnesses that contradict each other."""
-    return (*_sizes(view), *_flags(view), *_pool_arithmetic(view), *_green_health(view))
+    found = (*_sizes(view), *_flags(view), *_pool_arithmetic(view), *_green_health(view))
+    return tuple(replace(one, meaning=MEANINGS[one.meaning][lang == "zh"]) for one in found)
 
 
 def _sizes(view: View) -> list[Disagreement]:
@@ -26,7 +48,7 @@ def _sizes(view: View) -> list[Disagreement]:
             a, b = statistic(first.value, "typical"), statistic(second.value, "typical")
             if a and b and abs(a - b) > TOLERANCE * max(a, b):
                 facts = fact_of(first, "", a), fact_of(second, "", b)
-                meaning = "one of them describes another process or an earlier start"
+                meaning = "process"
                 found.append(Disagreement(about=name, first=facts[0], second=facts[1], meaning=meaning))
     return found
 
@@ -40,7 +62,7 @@ def _flags(view: View) -> list[Disagreement]:
     for name, facts in by_name.items():
         others = [fact for fact in facts[1:] if fact.value != facts[0].value]
         if others:
-            meaning = "the engine does not run with what was typed, or the log is of another start"
+            meaning = "flag"
             found.append(Disagreement(about=name, first=facts[0], second=others[0], meaning=meaning))
     return found
 
@@ -61,7 +83,7 @@ def _pool_arithmetic(view: View) -> list[Disagreement]:
     if abs(counted - stated) <= TOLERANCE * max(counted, stated):
         return []
     first = Fact(name="kv_blocks_count x block_size", value=f"{counted:,.0f} tokens", source="ledger")
-    meaning = "hybrid or sliding-window layers share blocks, or the block size in force is not the one stated"
+    meaning = "blocks"
     return [Disagreement(about="KV pool", first=first, second=fact_of(pool, "", stated), meaning=meaning)]
 
 
@@ -72,6 +94,6 @@ def _green_health(view: View) -> list[Disagreement]:
     outcome = scheduling.engine_makes_no_progress(view)
     if not outcome.holds:
         return []
-    meaning = "the health check asks the API server, not the engine behind it"
+    meaning = "health"
     first = Fact(name="api_health_status", value="200", source=health.source)
     return [Disagreement(about="health", first=first, second=outcome.facts[-1], meaning=meaning)]

@@ -63,8 +63,8 @@ def judge(view: View, knowledge: Knowledge, lang: str = "en") -> Verdict:
         causes=tuple(_cause(standing, view, knowledge, lang) for standing in shown),
         cannot_tell=_cannot_tell(found, {standing.cause for standing in shown}),
         gaps=_gaps(view.evidence.gaps),
-        disagreements=crosscheck.of(view),
-        binding=limits.of(view),
+        disagreements=crosscheck.of(view, lang),
+        binding=limits.of(view, lang),
         engine=_engine_line(view),
         restart_warning=any(cause.destroys_evidence for cause in named),
     )

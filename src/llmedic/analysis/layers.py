@@ -46,7 +46,7 @@ def _layer(layer: str, view: View, named: Sequence[CauseText], beneath: Sequence
         titles = [text(cause, lang) for cause in causes if cause.layer == layer]
         if titles:
             return Layer(layer=layer, status="cause" if status == "cause" else "symptom", summary="; ".join(titles))
-    seen = _seen(layer, view)
+    seen = _seen(layer, view, lang)
     status_: LayerStatus = "ok" if seen else "not-evaluated"
     return Layer(layer=layer, status=status_, summary=", ".join(seen) or UNSEEN[layer][lang == "zh"])
 
@@ -56,13 +56,13 @@ def text(cause: CauseText, lang: str) -> str:
     return cause.title.zh if lang == "zh" else cause.title.en
 
 
-def _seen(layer: str, view: View) -> list[str]:
+def _seen(layer: str, view: View, lang: str) -> list[str]:
     if layer == "load":
         return _compared(view)
     if layer == "params":
-        return [f"{len(view.flags)} flags known"] if view.flags_stated else []
+        return [f"{len(view.flags)} {('flags known', '个参数已知')[lang == 'zh']}"] if view.flags_stated else []
     if layer == "deployment":
-        return [f"{view.evidence.log_lines:,} log lines"] if view.has_log else []
+        return [f"{view.evidence.log_lines:,} {('log lines read', '行日志已读')[lang == 'zh']}"] if view.has_log else []
     found = []
     for name in INDICATORS[layer]:
         statistic = "max" if layer in ("capacity", "hardware") else "typical"

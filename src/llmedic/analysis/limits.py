@@ -7,6 +7,7 @@ progress at all, KV pool, sequence cap, token budget and prefill compute, decode
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from llmedic.analysis.predicates import scheduling
 from llmedic.analysis.view import Reading, View
@@ -24,9 +25,34 @@ MANY_SEQUENCES = 64.0
 
 Found = BindingLimit | None
 
+NAMES = {
+    "engine-core": ("requests are inside and no token comes out", "请求在引擎内，却没有任何 token 产出"),
+    "kv-pool": ("KV pool", "KV 池"),
+    "sequence-cap": ("sequence cap", "并发序列上限"),
+    "token-budget": ("token budget per step", "每步 token 预算"),
+    "prefill-compute": ("prefill compute", "预填充算力"),
+    "decode": ("decode batch", "解码批"),
+    "front-end": ("front end", "前端进程"),
+    "none": ("nothing binds: no request waits", "没有瓶颈：没有请求在等待"),
+}
 
-def of(view: View) -> Found:
+
+def summary(limit: BindingLimit, lang: str) -> str:
+    """The limit and its numbers in one line."""
+    name = NAMES[limit.limit][lang == "zh"]
+    numbers = ", ".join(
+        f"{fact.name} {fact.value}" + (f" ({fact.compared_to})" if fact.compared_to else "") for fact in limit.facts
+    )
+    return f"{name}: {numbers}" if numbers else name
+
+
+def of(view: View, lang: str = "en") -> Found:
     """The limit that binds now; None when the queue and the batch were not seen."""
+    found = _first(view)
+    return replace(found(found, lang)) if found else None
+
+
+def _first(view: View) -> Found:
     if view.observation("requests_running") is None:
         return None
     checks: tuple[Callable[[View], Found], ...] = (
@@ -47,7 +73,7 @@ def _stalled(view: View) -> Found:
     outcome = scheduling.engine_makes_no_progress(view)
     if not outcome.holds:
         return None
-    return BindingLimit(limit="engine-core", summary="requests are inside and no token comes out", facts=outcome.facts)
+    return BindingLimit(limit="engine-core", facts=outcome.facts)
 
 
 def _kv_pool(view: View) -> Found:
@@ -57,7 +83,7 @@ def _kv_pool(view: View) -> Found:
     if not full and not preempting:
         return None
     facts = tuple(reading.fact for reading in (usage, preempted) if reading)
-    return BindingLimit(limit="kv-pool", summary=f"KV pool: {_said(facts)}", facts=facts)
+    return BindingLimit(limit="kv-pool", facts=facts)
 
 
 def _sequence_cap(view: View) -> Found:
@@ -70,8 +96,7 @@ def _sequence_cap(view: View) -> Found:
         return None
     limit = f"max_num_seqs {cap:g}" if known else "a constant count (max_num_seqs is not in the metrics)"
     fact = Fact(name="requests_running max", value=running.fact.value, source=running.fact.source, compared_to=limit)
-    summary = f"sequence cap: {running.number:g} running at {limit}, {_waiting(view):g} waiting"
-    return BindingLimit(limit="sequence-cap", summary=summary, facts=(fact,))
+    return BindingLimit(limit="sequence-cap", facts=(fact,))
 
 
 def _token_budget(view: View) -> Found:
@@ -80,8 +105,7 @@ def _token_budget(view: View) -> Found:
         return None
     if tokens.number < 0.9 * budget:
         return None
-    summary = f"token budget: {tokens.number:,.0f} tokens per step of {budget:,.0f}"
-    return BindingLimit(limit="token-budget", summary=summary, facts=(tokens.fact,))
+    return BindingLimit(limit="token-budget", facts=(tokens.fact,))
 
 
 def _prefill(view: View) -> Found:
@@ -91,7 +115,7 @@ def _prefill(view: View) -> Found:
     if prefill.number < PREFILL_HEAVY * max(output.number, 0.1):
         return None
     facts = prefill.fact, output.fact
-    return BindingLimit(limit="prefill-compute", summary=f"prefill compute: {_said(facts)}", facts=facts)
+    return BindingLimit(limit="prefill-compute", facts=facts)
 
 
 def _decode(view: View) -> Found:
@@ -99,7 +123,7 @@ def _decode(view: View) -> Found:
     if running is None or tpot is None or running.number < MANY_SEQUENCES:
         return None
     facts = running.fact, tpot.fact
-    return BindingLimit(limit="decode", summary=f"decode batch: {_said(facts)}", facts=facts)
+    return BindingLimit(limit="decode", facts=facts)
 
 
 def _front_end(view: View) -> Found:
@@ -107,7 +131,7 @@ def _front_end(view: View) -> Found:
     facts = tuple(r.fact for r, bound in ((busy, 0.9), (gap, UNEXPLAINED)) if r is not None and r.number >= bound)
     if busy is None or busy.number < 0.9:
         return None
-    return BindingLimit(limit="front-end", summary=f"front end: {_said(facts)}", facts=facts)
+    return BindingLimit(limit="front-end", facts=facts)
 
 
 def _nothing(view: View) -> Found:
@@ -115,8 +139,4 @@ def _nothing(view: View) -> Found:
     if _waiting(view) >= 1:
         return None
     facts = tuple(reading.fact for reading in (running, usage) if reading)
-    return BindingLimit(limit="none", summary=f"nothing binds: no request waits, {_said(facts)}", facts=facts)
-
-
-def _said(facts: tuple[Fact, ...]) -> str:
-    return ", ".join(f"{fact.name} {fact.value}" for fact in facts)
+    return BindingLimit(limit="none", facts=facts)

@@ -73,7 +73,7 @@ class BindingLimit:
     """Which limit binds now, with the number against its limit."""
 
     limit: str
-    summary: str
+    summary: str = ""
     facts: tuple[Fact, ...] = ()
 
 

@@ -21,6 +21,7 @@ PREDICATES: Mapping[str, Callable[[View], Outcome]] = {
         comparison.memory_grows_steadily,
         comparison.one_replica_has_no_hits,
         comparison.production_differs_from_test,
+        comparison.slow_rows_have_a_full_pool,
         comparison.slower_than_before,
         comparison.speed_falls_with_depth,
         comparison.throughput_falls_with_workers,

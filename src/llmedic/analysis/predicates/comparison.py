@@ -11,6 +11,7 @@ from llmedic.model import units
 from llmedic.model.finding import Fact
 from llmedic.model.observation import Change, Series
 
+FULL_POOL = 0.95
 BETTER_WHEN = {
     "decode_tokens_per_s": "high", "output_tokens_per_s": "high", "prefill_tokens_per_s": "high",
     "completed_requests_per_s": "high", "accuracy_ratio": "high", "ttft_s": "low", "itl_s": "low", "tpot_s": "low",
@@ -118,18 +119,33 @@ def token_time_grows_with_batch(view: View) -> Outcome:
     return unknown("tpot_s at two batch sizes")
 
 
+def slow_rows_have_a_full_pool(view: View) -> Outcome:
+    """Among measured rows, tokens get slow where the KV pool is full and are fast where it is not."""
+    for name in ("tpot_s", "itl_s"):
+        found = measured(view, "kv_cache_usage_ratio", name)
+        full = [slow for usage, slow in found if usage >= FULL_POOL]
+        free = [fast for usage, fast in found if usage < FULL_POOL]
+        if full and free:
+            after = f"{units.show(min(full), 's')} with the pool full"
+            fact = Fact(name=name, value=units.show(max(free), "s"), source="bench", compared_to=after)
+            return Outcome(holds=min(full) >= 2 * max(free), facts=(fact,))
+    return unknown("tpot_s with the pool full and free")
+
+
 def production_differs_from_test(view: View) -> Outcome:
     """A benchmark row's lengths or hit ratio differ by a third from what production was seen to send."""
+    alike: list[Fact] = []
     for row in view.evidence.bench:
         for name in ("prompt_tokens_mean", "output_tokens_mean", "prefix_cache_hit_ratio"):
             live = view.number(name)
             tested = statistic(row.values[name], "typical") if name in row.values else None
             if live is None or tested is None or not tested:
                 continue
+            fact = Fact(name=name, value=f"{live:g}", source="metrics", compared_to=f"{tested:g} in the benchmark")
             if not 0.75 <= live / tested <= 1.33:
-                fact = Fact(name=name, value=f"{live:g}", source="metrics", compared_to=f"{tested:g} in the benchmark")
                 return Outcome(holds=True, facts=(fact,))
-    return unknown("a benchmark's lengths beside production's")
+            alike.append(fact)
+    return Outcome(holds=False, facts=tuple(alike)) if alike else unknown("a benchmark's lengths beside production's")
 
 
 def slower_than_before(view: View) -> Outcome:
@@ -150,19 +166,22 @@ def slower_than_before(view: View) -> Outcome:
 
 def measured_across_an_upgrade(view: View) -> Outcome:
     """The same thing was measured with the old and with the new release, and it got worse by a fifth."""
+    compared = False
     for observation in view.evidence.observations:
         if isinstance(observation.value, Change) and observation.name in BETTER_WHEN:
             before, after = (statistic(side, "typical") for side in (observation.value.before, observation.value.after))
+            compared = compared or bool(before and after)
             if before and after and _worse(observation.name, before, after):
                 return Outcome(holds=True, facts=(shown(observation, "typical", f"{before:g} before"),))
     for name in BETTER_WHEN:
         found = [
             v for row in view.evidence.bench if name in row.values and (v := statistic(row.values[name], "typical"))
         ]
+        compared = compared or len(found) == 2
         if len(found) == 2 and (_worse(name, found[0], found[1]) or _worse(name, found[1], found[0])):
             fact = Fact(name=name, value=f"{found[0]:g}", source="bench", compared_to=f"{found[1]:g} in the other row")
             return Outcome(holds=True, facts=(fact,))
-    return unknown("a value before and after the upgrade")
+    return Outcome(holds=False) if compared else unknown("a value before and after the upgrade")
 
 
 def _worse(name: str, before: float, after: float) -> bool:

@@ -13,6 +13,8 @@ POOL_DEMAND = 1.0
 """Demand above the pool: concurrency x context needs more tokens than there are."""
 TAKEN_SHARE = 0.15
 """Somebody else holds the card when more than 15 % of it is taken before the engine starts; contexts take less."""
+FREE_AT_START = "vllm-free-memory-low"
+"""The log pattern (with its variants) that tells what was free and what the card has."""
 SMALL_SHARD_B = 8.0
 """A shard below eight billion parameters gives a modern GPU too little work per step to hide the collectives."""
 BYTES_PER_PARAMETER = {
@@ -51,15 +53,34 @@ def pool_demand_exceeds_pool(view: View) -> Outcome:
 
 
 def one_request_exceeds_pool(view: View) -> Outcome:
-    """Prompt plus answer of one request is more than the pool can give."""
-    pool = view.number("servable_tokens") or view.number("kv_cache_tokens")
+    """Prompt plus answer of one request (unknown: the served maximum) is more than the pool can give.
+
+    One block is reserved for padding (vLLM's null block), so the usable pool is a block smaller than its size.
+    """
+    pool = view.number("servable_tokens") or _pool_tokens(view)
     prompt = view.number("prompt_tokens_max", "max") or view.number("prompt_tokens_mean")
     answer = view.number("output_tokens_max", "max") or view.number("output_tokens_mean") or 0.0
-    if pool is None or prompt is None:
+    limit = view.flag("max_model_len")
+    need = prompt + answer if prompt is not None else limit
+    if pool is None or isinstance(need, bool) or not isinstance(need, int | float):
         return unknown("kv_cache_tokens", "prompt_tokens_max")
-    fact = Fact(name="one request", value=units.show(prompt + answer, "tokens"), source="ledger",
-                compared_to=f"pool of {units.show(pool, 'tokens')}")  # fmt: skip
-    return Outcome(holds=prompt + answer > pool, facts=(fact,))
+    fact = Fact(
+        name="one request",
+        value=units.show(need, "tokens"),
+        source="ledger",
+        compared_to=f"usable pool of {units.show(pool, 'tokens')}",
+    )
+    return Outcome(holds=need > pool, facts=(fact,))
+
+
+def _pool_tokens(view: View) -> float | None:
+    """The usable pool: what was measured, or blocks x block size as they were set, less the reserved block."""
+    size = view.flag("block_size")
+    block = float(size) if isinstance(size, int | float) and not isinstance(size, bool) else 16.0
+    blocks = view.number("kv_blocks_count") or view.flag("num_gpu_blocks_override")
+    if isinstance(blocks, int | float) and not isinstance(blocks, bool):
+        return (blocks - 1) * block
+    return view.number("kv_cache_tokens")
 
 
 def tensor_parallel_does_not_divide(view: View) -> Outcome:
@@ -110,7 +131,7 @@ def more_threads_than_quota(view: View) -> Outcome:
 
 def much_memory_is_taken_at_start(view: View) -> Outcome:
     """Before the engine allocated anything, a large part of the card was in use by somebody else."""
-    free, total = _memory_at_start(view)
+    free, total = memory_at_start(view)
     if free is None or total is None:
         return unknown("free and total device memory at start")
     fact = Fact(name="free at start", value=f"{free:g} GiB", source="log", compared_to=f"{total:g} GiB on the card")
@@ -119,7 +140,7 @@ def much_memory_is_taken_at_start(view: View) -> Outcome:
 
 def fraction_is_a_little_above_free(view: View) -> Outcome:
     """The wanted share of the card is above what is free, by no more than contexts and displays take."""
-    free, total = _memory_at_start(view)
+    free, total = memory_at_start(view)
     share = view.flag("gpu_memory_utilization")
     if free is None or total is None:
         return unknown("free and total device memory at start")
@@ -199,10 +220,11 @@ def parameters_b(view: View) -> float | None:
     return (int(experts) if experts else 1) * float(size) * (1.0 if unit in "bB" else 0.001)
 
 
-def _memory_at_start(view: View) -> tuple[float | None, float | None]:
-    for events in view.events.values():
-        for event in events:
-            free, total = event.fields.get("start_free_gib"), event.fields.get("start_total_gib")
+def memory_at_start(view: View) -> tuple[float | None, float | None]:
+    """Free and total device memory in GiB before the engine took its share, as the engine says when it gives up."""
+    for name, events in view.events.items():
+        for event in events if name.startswith(FREE_AT_START) else ():
+            free, total = event.fields.get("free"), event.fields.get("total")
             if isinstance(free, float) and isinstance(total, float) and total > 0:
                 return free, total
     return None, None
