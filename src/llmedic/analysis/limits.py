@@ -49,7 +49,7 @@ def summary(limit: BindingLimit, lang: str) -> str:
 def of(view: View, lang: str = "en") -> Found:
     """The limit that binds now; None when the queue and the batch were not seen."""
     found = _first(view)
-    return replace(found(found, lang)) if found else None
+    return replace(found, summary=summary(found, lang)) if found else None
 
 
 def _first(view: View) -> Found:
