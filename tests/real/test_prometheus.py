@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from tests.real import prometheus_server
 
 from llmedic.collect import prometheus
 from llmedic.errors import UsageError
 from llmedic.model.raw import Raw
 from llmedic.wire import exposition
+
+from . import prometheus_server
 
 pytestmark = pytest.mark.real
 
