@@ -90,6 +90,11 @@ class Engine:
     ) -> None:
         self.stop()
 
+    @property
+    def pid(self) -> int:
+        """The API server, which leads the process group."""
+        return self._process().pid
+
     def start(self) -> None:
         """Starts the processes; returns at once."""
         environment = {**os.environ, "LLMEDIC_REAL_DIR": str(real_dir()), **self.launch.environment}
@@ -104,7 +109,7 @@ class Engine:
             )
         # When this process dies in any way, the guard's pipe closes and it kills the server's process group.
         self._guard = subprocess.Popen(
-            ["sh", "-c", 'read -r _; kill -KILL -- "-$1"', "guard", str(self._server.pid)],
+            ["sh", "-c", 'read -r _; kill -KILL "-$1"', "guard", str(self._server.pid)],
             stdin=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -143,7 +148,7 @@ class Engine:
 
     def core_pid(self) -> int:
         """The process that runs the scheduler: behind the API server, before the workers."""
-        for child in psutil.Process(self._process().pid).children(recursive=True):
+        for child in psutil.Process(self.pid).children(recursive=True):
             if "EngineCore" in " ".join(child.cmdline()):
                 return child.pid
         raise StartFailedError("no EngineCore process below the API server")
