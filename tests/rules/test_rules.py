@@ -1,6 +1,6 @@
 """Every rule fires on the evidence that it is for, stays quiet on its neighbours, and says when it cannot tell.
 
-The cases are in this folder, one file per layer. The first case of `fires` is whole evidence; every other case of the
+The cases are in this folder, by layer. The first case of `fires` is whole evidence; every other case of the
 rule is that one with the changes it writes (null takes a key out), so that what decides can be read off.
 """
 
@@ -13,11 +13,11 @@ from typing import Literal, cast
 
 import pytest
 import yaml
+from tests.rules import build, mutants
 
 from llmedic.analysis import evaluate, findings
 from llmedic.knowledge import conditions, rules
 from llmedic.model.finding import Finding
-from tests.rules import build, mutants
 
 Kind = Literal["fires", "quiet", "unknown"]
 KINDS: tuple[Kind, ...] = ("fires", "quiet", "unknown")
@@ -31,9 +31,8 @@ OUTCOMES: Mapping[Kind, frozenset[str]] = {
 @cache
 def records() -> Mapping[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
-    for file in rules.FILES:
-        text = Path(__file__).with_name(f"{file}.yaml").read_text(encoding="utf-8")
-        for record in yaml.safe_load(text):
+    for file in sorted(Path(__file__).parent.glob("*.yaml")):
+        for record in yaml.safe_load(file.read_text(encoding="utf-8")):
             assert record["id"] not in found, f"{record['id']} has two records"
             assert set(record) <= {"id", "why", *KINDS}, record["id"]
             found[record["id"]] = record

@@ -24,7 +24,6 @@ PREDICATES: Mapping[str, Callable[[View], Outcome]] = {
         comparison.slow_rows_have_a_full_pool,
         comparison.slower_than_before,
         comparison.speed_falls_with_depth,
-        comparison.throughput_falls_with_workers,
         comparison.throughput_flat_with_load,
         comparison.token_time_grows_with_batch,
         ledger.end_token_ids_differ,

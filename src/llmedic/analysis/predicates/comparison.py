@@ -46,14 +46,6 @@ def throughput_flat_with_load(view: View) -> Outcome:
     return Outcome(holds=rate > 1.2 * served, facts=(fact,))
 
 
-def throughput_falls_with_workers(view: View) -> Outcome:
-    """The row with the most workers or threads is slower than an earlier one."""
-    done = [row for _, row in measured(view, "completed_requests_per_s", "completed_requests_per_s")]
-    if len(done) < 3:
-        return unknown("completed_requests_per_s in three rows")
-    return Outcome(holds=done[-1] < 0.6 * max(done))
-
-
 def first_request_is_slow(view: View) -> Outcome:
     """The first measured row takes at least ten times as long to its first token as the next."""
     times = [row for _, row in measured(view, "ttft_s", "ttft_s")]
