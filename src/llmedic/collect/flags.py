@@ -160,6 +160,3 @@ def _value(text: str, kind: str) -> FlagValue:
         # vLLM: 16k is 16,000 and 16K is 16,384.
         return int(float(match["number"]) * (_BINARY[unit] if unit in _BINARY else _DECIMAL[unit]))
     return text
-
-
-

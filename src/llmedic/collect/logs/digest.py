@@ -50,28 +50,23 @@ class Digest:
         """Keep the matching lines of a chunk."""
         self.lines += chunk.count(b"\n")
         position = self._position
-        kept, limits, is_series = self._kept, self._limit, self._is_series
         for hit in scanner().lines(chunk):
             position += 1
-            index = hit.found[0]
-            entry = kept[index]
-            entry.count += 1
-            if is_series[index]:
-                self._sample(entry, position, hit.line)
-            elif len(entry.first) < limits[index]:
-                entry.first.append((position, hit.line))
-            else:
-                entry.last.append((position, hit.line))
+            self._keep(hit.found[0], position, hit.line)
             if len(hit.found) > 1:
-                self._rarest(hit.found, position, hit.line)
+                for index in set(hit.found) - {hit.found[0]}:
+                    self._keep(index, position, hit.line)
         self._position = position
 
-    def _rarest(self, found: tuple[int, ...], position: int, line: bytes) -> None:
-        """A line with several literals is kept for any of them that is still rare."""
-        for index in set(found[1:]) - {found[0]}:
-            entry = self._kept[index]
-            if not self._is_series[index] and len(entry.first) < FIRST:
-                entry.first.append((position, line))
+    def _keep(self, index: int, position: int, line: bytes) -> None:
+        entry = self._kept[index]
+        entry.count += 1
+        if self._is_series[index]:
+            self._sample(entry, position, line)
+        elif len(entry.first) < self._limit[index]:
+            entry.first.append((position, line))
+        else:
+            entry.last.append((position, line))
 
     def _sample(self, entry: _Kept, position: int, line: bytes) -> None:
         if (entry.count // BLOCK) % entry.stride:

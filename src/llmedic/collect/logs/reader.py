@@ -80,9 +80,10 @@ class Reader:
         if _TRACEBACK in line.text:
             self._phase.traceback()
         keys = [key for index in found for key in _ids()[index]]
-        named = [self._take(pattern, line) for pattern in map(logs.pattern, keys) if pattern and pattern.id != _ANY_ERROR]
-        anonymous = logs.pattern(_ANY_ERROR)
-        if _ANY_ERROR in keys and anonymous is not None and not any(named):
+        patterns = {key: pattern for key in keys if (pattern := logs.pattern(key)) is not None}
+        anonymous = patterns.pop(_ANY_ERROR, None)
+        named = [self._take(pattern, line) for pattern in patterns.values()]
+        if anonymous is not None and not any(named):
             self._take(anonymous, line)
 
     def dropped(self, counts: Mapping[str, int]) -> None:

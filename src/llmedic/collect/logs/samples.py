@@ -64,9 +64,7 @@ class Samples:
         )
 
     def _observation(self, name: str, value: float, instance: str = "") -> Observation:
-        return Observation(
-            name=name, value=value, unit=vocabulary.unit(name), source=self._source, instance=instance
-        )
+        return Observation(name=name, value=value, unit=vocabulary.unit(name), source=self._source, instance=instance)
 
 
 def _timed(points: list[tuple[float | None, float]]) -> list[tuple[float, float]]:
