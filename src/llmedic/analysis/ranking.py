@@ -27,6 +27,9 @@ FURTHER_WITNESS = 0.5
 """Exponent of the second and later witnesses: they are not independent of the first."""
 SYMPTOM_RANGE = (-4.0, 6.0)
 """Ticks are a person's impression: alone they cannot outweigh hard evidence."""
+CORROBORATION = 2.0
+"""Symptoms add at most this much to a cause that a rule already speaks for: the rule's evidence and the symptoms are
+two views of one thing, and causes that look alike share the symptoms. What speaks against it counts in full."""
 CEILING = 0.97
 """Nothing is said with more than this: evidence can be about another system than the one that hurts."""
 
@@ -81,22 +84,33 @@ def _weigh(findings: Iterable[Finding], symptoms: Symptoms, known: Mapping[str, 
             continue
         if finding.outcome == "cause":
             weights.fired[finding.cause].append(finding)
-        logit = log(finding.confidence / (1 - finding.confidence))
-        previous = strongest[finding.cause].get(finding.witness, 0.0)
-        if abs(logit) > abs(previous) or not previous:
-            strongest[finding.cause][finding.witness] = logit
+        profile = known.get(finding.cause)
+        ratio = _ratio(finding, profiles.prior(profile) * scale) if profile else 0.0
+        if abs(ratio) > abs(strongest[finding.cause].get(finding.witness, 0.0)):
+            strongest[finding.cause][finding.witness] = ratio
     for cause, profile in known.items():
-        prior = profiles.prior(profile) * scale
         low, high = SYMPTOM_RANGE
-        weight = log(prior) + min(high, max(low, profiles.likelihood_ratio(profile, symptoms)))
-        weights.log_odds[cause] = weight + _combined(strongest[cause].values(), log(prior / (1 - prior)))
+        ticked = min(high, max(low, profiles.likelihood_ratio(profile, symptoms)))
+        evidence = _combined(strongest[cause].values())
+        if cause in weights.fired:  # evidence for a cause never leaves it worse off than its symptoms alone
+            evidence = max(evidence + min(ticked, CORROBORATION), ticked + min(evidence, 0.0))
+        else:
+            evidence += ticked
+        weights.log_odds[cause] = log(profiles.prior(profile) * scale) + evidence
     return weights
 
 
-def _combined(logits: Iterable[float], prior_logit: float) -> float:
+def _ratio(finding: Finding, prior: float) -> float:
+    """The logarithm of the finding's likelihood ratio. One that speaks for its cause is worth what lifts the prior to
+    its confidence, however low that is; one that speaks against it, its odds."""
+    logit = log(finding.confidence / (1 - finding.confidence))
+    return logit - log(prior / (1 - prior)) if finding.outcome == "cause" else logit
+
+
+def _combined(ratios: Iterable[float]) -> float:
     """The sum of the witnesses' log-likelihood ratios, the strongest in full."""
-    ratios = sorted((logit - prior_logit if logit > 0 else logit for logit in logits), key=abs, reverse=True)
-    return sum(ratio * (1.0 if i == 0 else FURTHER_WITNESS) for i, ratio in enumerate(ratios))
+    ranked = sorted(ratios, key=abs, reverse=True)
+    return sum(ratio * (1.0 if i == 0 else FURTHER_WITNESS) for i, ratio in enumerate(ranked))
 
 
 def _suppress(weights: _Weights, downstream: Callable[[str], frozenset[str]]) -> dict[str, set[str]]:
