@@ -108,10 +108,22 @@ def _ratio(condition: c.Ratio, view: View) -> Outcome:
     missing = [str(q) for q, r in ((condition.numerator, top), (condition.denominator, bottom)) if r is None]
     if top is None or bottom is None:
         return unknown(*missing)
+    if _one_number(condition, view):
+        return unknown(f"{condition.numerator} beside {condition.denominator}")
     if bottom.number == 0:
         return FALSE
     facts = replace(top.fact, compared_to=f"{bottom.fact.value} ({bottom.fact.name})"), bottom.fact
     return Outcome(holds=condition.bounds.hold(top.number / bottom.number), facts=facts)
+
+
+def _one_number(condition: c.Ratio, view: View) -> bool:
+    """Whether both sides are statistics of a value of which a single number is known: its spread was not seen."""
+    top, bottom = condition.numerator, condition.denominator
+    if top.where != "observation" or (top.name, top.period) != (bottom.name, bottom.period):
+        return False
+    found = view.observation(top.name, top.period)
+    value = found.value.after if found is not None and isinstance(found.value, Change) else found and found.value
+    return isinstance(value, float)
 
 
 def _changed(condition: c.Changed, view: View) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from statistics import fmean
 
 from llmedic.knowledge.conditions import Quantity
@@ -135,7 +136,7 @@ class View:
 
     @staticmethod
     def _number_fact(name: str, found: object, *, source: str) -> Reading | None:
-        if isinstance(found, bool) or not isinstance(found, int | float):
+        if isinstance(found, bool) or not isinstance(found, int | float) or not isfinite(found):
             return None
         return Reading(number=float(found), fact=Fact(name=name, value=units.show(found), source=source))
 
@@ -160,15 +161,15 @@ def statistic(value: Value, name: str) -> float | None:
     """One number out of a value; None when the value does not have it.
 
     "typical" is the number itself, the mean (else the median) of a distribution, the mean of a series, and
-    the after-side of a change.
+    the after-side of a change. Infinity and NaN are no measurements: a value that is one of them was not seen.
     """
     if isinstance(value, Change):
         return statistic(value.after, name)
     if isinstance(value, Series):
-        return _of_series([number for _, number in value.points], name)
-    if isinstance(value, Quantiles):
-        return _of_quantiles(value, name)
-    return None if name == "spread" else float(value)
+        points = [number for _, number in value.points if isfinite(number)]
+        return _of_series(points, name) if points else None
+    found = _of_quantiles(value, name) if isinstance(value, Quantiles) else None if name == "spread" else float(value)
+    return found if found is not None and isfinite(found) else None
 
 
 def _of_series(values: Sequence[float], name: str) -> float | None:

@@ -25,6 +25,7 @@ PREDICATES: Mapping[str, Callable[[View], Outcome]] = {
         comparison.slower_than_before,
         comparison.speed_falls_with_depth,
         comparison.throughput_flat_with_load,
+        comparison.throughput_is_flat_over_concurrency,
         comparison.token_time_grows_with_batch,
         ledger.end_token_ids_differ,
         ledger.fraction_is_a_little_above_free,
