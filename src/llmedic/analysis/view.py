@@ -17,6 +17,8 @@ from llmedic.model.observation import Change, Observation, Quantiles, Series, Va
 
 SOURCES = ("metrics", "engine", "prometheus", "process", "probe", "case", "requests", "bench", "log")
 """Whom to believe first when several sources give the same name: live counters before log lines."""
+LARGEST = 1e300
+"""A configuration file can hold any number; beyond this it is no size of anything."""
 STATED = frozenset({"args", "process", "log", "case", "server-info"})
 """Origins that list what the user set: a flag that is missing there has its default."""
 
@@ -136,7 +138,7 @@ class View:
 
     @staticmethod
     def _number_fact(name: str, found: object, *, source: str) -> Reading | None:
-        if isinstance(found, bool) or not isinstance(found, int | float) or not isfinite(found):
+        if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) < LARGEST:
             return None
         return Reading(number=float(found), fact=Fact(name=name, value=units.show(found), source=source))
 
