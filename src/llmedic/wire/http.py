@@ -102,7 +102,7 @@ def check(url: str, access: Access) -> None:
     """Raise UsageError or InputError now for what could never work, whatever the server does."""
     target = _checked(url)
     _headers(target, access, {})
-    _manager(_proxy(target), access.cacert, access.cert, access.key)
+    _manager(target, access)
 
 
 class _Exchange:
@@ -256,24 +256,25 @@ def _exchange(
     left_s = ends - time.monotonic()
     if left_s <= 0:
         raise TimeoutError
-    manager = _manager(_proxy(target), access.cacert, access.cert, access.key)
-    response = manager.request(
-        method,
-        target._replace(auth=None, fragment=None).url,
-        body=content,
-        headers=headers,
-        timeout=urllib3.Timeout(connect=left_s, read=left_s),
-        retries=False,
-        redirect=False,
-        preload_content=False,
-        decode_content=False,
-    )
+    manager = _manager(target, access)
     try:
-        answered = {name.lower(): value for name, value in response.headers.items()}
-        text = body.read(response, shown(target.url), ends, max_bytes)
-        return response.status, answered, text
+        response = manager.request(
+            method,
+            target._replace(auth=None, fragment=None).url,
+            body=content,
+            headers=headers,
+            timeout=urllib3.Timeout(connect=left_s, read=left_s),
+            retries=False,
+            redirect=False,
+            preload_content=False,
+            decode_content=False,
+        )
+        with contextlib.closing(response):
+            answered = {name.lower(): value for name, value in response.headers.items()}
+            text = body.read(response, shown(target.url), ends, max_bytes)
+            return response.status, answered, text
     finally:
-        response.close()
+        manager.clear()
 
 
 def _proxy(target: urllib3.util.Url) -> str:
@@ -288,24 +289,28 @@ def _proxy(target: urllib3.util.Url) -> str:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-@functools.lru_cache(maxsize=64)
-def _manager(proxy: str, cacert: str, cert: str, key: str) -> urllib3.PoolManager:
-    context = _tls(cacert, cert, key)
+def _manager(target: urllib3.util.Url, access: Access) -> urllib3.PoolManager:
+    proxy = _proxy(target)
+    context = None
+    if target.scheme == "https" or proxy.startswith("https") or access.cacert or access.cert or access.key:
+        context = _tls(access.cacert, access.cert, access.key)
+    # Made anew for every exchange: a pooled connection may be closed by the server just when it is used again.
     manager: urllib3.PoolManager
     if not proxy:
-        manager = urllib3.PoolManager(num_pools=128, maxsize=1, ssl_context=context)
+        manager = urllib3.PoolManager(num_pools=1, ssl_context=context)
     else:
         address = urllib3.util.parse_url(proxy)
         if address.scheme not in ("http", "https"):
             raise UsageError(f"proxy {shown(proxy)} is not an http proxy", hint="set NO_PROXY for this host")
         proxy_headers = urllib3.make_headers(proxy_basic_auth=urllib.parse.unquote(address.auth or "") or None)
         manager = urllib3.ProxyManager(
-            address._replace(auth=None).url, num_pools=128, maxsize=1, ssl_context=context, proxy_headers=proxy_headers
+            address._replace(auth=None).url, num_pools=1, ssl_context=context, proxy_headers=proxy_headers
         )
     manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _TLSPool}
     return manager
 
 
+@functools.lru_cache(maxsize=64)
 def _tls(cacert: str, cert: str, key: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=cacert or None)

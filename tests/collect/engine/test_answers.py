@@ -80,10 +80,22 @@ def test_server_info_of_vllm() -> None:
 
 
 def test_server_info_of_sglang_keeps_its_own_names_where_the_meaning_differs() -> None:
-    info = {"model_path": "m", "chunked_prefill_size": 4096, "mem_fraction_static": 0.85, "tp_size": 2}
+    info = {
+        "model_path": "m",
+        "chunked_prefill_size": 4096,
+        "mem_fraction_static": 0.85,
+        "tp_size": 2,
+        "disable_radix_cache": True,
+        "api_key": "k",
+    }
     found = said(raws.SERVER_INFO, {**info, "max_total_num_tokens": 90000})
     assert found.engine == "sglang"
-    assert flags(found) == {"tensor_parallel_size": 2.0, "chunked_prefill_size": 4096.0, "mem_fraction_static": 0.85}
+    assert flags(found) == {
+        "tensor_parallel_size": 2.0,
+        "chunked_prefill_size": 4096.0,
+        "mem_fraction_static": 0.85,
+        "enable_prefix_caching": False,
+    }
     assert found.values == {"kv_cache_tokens": 90000.0}
 
 

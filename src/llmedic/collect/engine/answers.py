@@ -9,33 +9,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from llmedic.collect.engine import raws
-from llmedic.knowledge import metrics
+from llmedic.knowledge import flags, metrics
 from llmedic.model.deployment import Flag, FlagValue
 from llmedic.model.raw import Raw
 
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp", "library": "ollama"}
-_SETTINGS = {
-    "context_length": "max_model_len",
-    "max_running_requests": "max_num_seqs",
-    "tp_size": "tensor_parallel_size",
-    "pp_size": "pipeline_parallel_size",
-    "dp_size": "data_parallel_size",
-    "page_size": "block_size",
-    "kv_cache_dtype": "kv_cache_dtype",
-    "dtype": "dtype",
-    "quantization": "quantization",
-    "served_model_name": "served_model_name",
-    "chunked_prefill_size": "chunked_prefill_size",
-    "max_prefill_tokens": "max_prefill_tokens",
-    "mem_fraction_static": "mem_fraction_static",
-    "schedule_policy": "schedule_policy",
-    "schedule_conservativeness": "schedule_conservativeness",
-    "disable_radix_cache": "disable_radix_cache",
-    "max_total_tokens": "max_total_tokens",
-}
-"""SGLang's server arguments; a name is translated only where the meaning is the same."""
+_NOT_SETTINGS = frozenset({"model", "host", "port", "api_key", "hf_token", "served_model_name"})
+"""Known by other means, or secret."""
 _VLLM_SETTINGS = {
-    "model_config": ("max_model_len", "dtype", "quantization", "enforce_eager", "seed"),
+    "model_config": ("max_model_len", "dtype", "quantization", "enforce_eager"),
     "cache_config": ("block_size", "gpu_memory_utilization", "enable_prefix_caching", "num_gpu_blocks_override"),
     "scheduler_config": (
         "max_num_seqs",
@@ -73,11 +55,11 @@ def said(answers: Iterable[Raw]) -> Said:
     return found
 
 
-def flags_of_info(labels: Mapping[str, str], metric: metrics.Metric) -> Iterator[Flag]:
+def flags_of_info(labels: Mapping[str, str], metric: metrics.Metric, engine: str) -> Iterator[Flag]:
     """The settings in the labels of an info metric (vLLM's cache_config_info)."""
     for label, name in metric.flags.items():
         if label in labels:
-            yield Flag(name=name, value=typed(labels[label]), spelled="--" + name.replace("_", "-"), origin="metrics")
+            yield Flag(name=name, value=typed(labels[label]), spelled=flags.spelling(name, engine), origin="metrics")
 
 
 def values_of_info(labels: Mapping[str, str], metric: metrics.Metric) -> dict[str, float]:
@@ -139,8 +121,9 @@ def _server_info(body: object, found: Said) -> None:
     found.engine = "sglang"
     found.version = str(_get(body, "version") or found.version)
     found.model = str(_get(arguments, "model_path"))
-    for own, name in _SETTINGS.items():
-        _add(found, name, _get(arguments, own), "server-info", spelled=own)
+    for own, value in arguments.items() if isinstance(arguments, dict) else ():
+        if f"--{own.replace('_', '-')}" in flags.by_spelling("sglang"):
+            _add(found, own, value, "server-info")
     tokens = _get(body, "max_total_num_tokens")
     if isinstance(tokens, int) and tokens > 0:
         found.values["kv_cache_tokens"] = float(tokens)
@@ -153,7 +136,7 @@ def _props(body: object, found: Said) -> None:
     found.engine = "llama.cpp"
     found.version = found.version or str(_get(body, "build_info") or "")
     found.model = str(_get(body, "model_path") or found.model)
-    _add(found, "max_num_seqs", slots, "server-info", spelled="parallel")
+    _add(found, "parallel", slots, "server-info")
     context = _get(_get(body, "default_generation_settings"), "n_ctx")
     if isinstance(context, int) and context > 0:
         found.values["context_per_slot_tokens"] = float(context)
@@ -177,7 +160,7 @@ def _ps(body: object, found: Said) -> None:
         return
     found.engine = found.engine or "ollama"
     found.model = str(_get(models[0], "name") or found.model)
-    _add(found, "max_model_len", _get(models[0], "context_length"), "server-info", spelled="OLLAMA_CONTEXT_LENGTH")
+    _add(found, "num_ctx", _get(models[0], "context_length"), "server-info")
 
 
 def _info(body: object, found: Said) -> None:
@@ -190,15 +173,23 @@ def _info(body: object, found: Said) -> None:
         _add(found, name, _get(body, name), "server-info")
 
 
-def _add(found: Said, name: str, value: object, origin: str, *, spelled: str = "") -> None:
-    if value is None or isinstance(value, (dict, list)):
+def _add(found: Said, own: str, value: object, origin: str) -> None:
+    """One setting under its neutral name; `own` is what the engine calls it."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, (bool, float, str)):
         return
-    plain: FlagValue = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    if isinstance(value, (bool, str)):
-        plain = value
-    word = spelled or name
-    shown = word if word.isupper() else "--" + word.replace("_", "-")
-    found.flags.append(Flag(name=name, value=plain, spelled=shown, origin=origin))
+    table = flags.by_spelling(found.engine)
+    spec, is_positive = next(
+        (table[spelled] for spelled in (f"--{own.replace('_', '-')}", own) if spelled in table), (None, True)
+    )
+    name = spec.name if spec else own
+    if name in _NOT_SETTINGS:
+        return
+    if isinstance(value, bool) and not is_positive:
+        value = not value  # disable_radix_cache: false means that prefix caching is on
+    spelled = flags.spelling(name, found.engine)
+    found.flags.append(Flag(name=name, value=value, spelled=spelled, origin=origin))
 
 
 def _get(value: object, key: str) -> object:

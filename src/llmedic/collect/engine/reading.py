@@ -9,7 +9,7 @@ from llmedic.collect.engine import answers, derive, gaps, raws
 from llmedic.collect.engine.instance import Instance, joined, parts_of
 from llmedic.collect.engine.look import Look, look
 from llmedic.errors import AnswerError
-from llmedic.knowledge import metrics, vocabulary
+from llmedic.knowledge import flags, metrics, vocabulary
 from llmedic.model.deployment import Deployment, Flag, ModelFacts
 from llmedic.model.evidence import Evidence, Gap
 from llmedic.model.observation import Observation, Value
@@ -135,14 +135,15 @@ def _read_info(server: _Server, last: Look) -> None:
     for metric in metrics.names(server.engine).metrics:
         if metric.kind == "info":
             for labels in list(last.infos.values())[:1]:
-                server.flags += answers.flags_of_info(labels, metric)
+                server.flags += answers.flags_of_info(labels, metric, server.engine)
             for labels in last.infos.values():
                 for name, value in answers.values_of_info(labels, metric).items():
                     server.info[name] = min(value, server.info.get(name, value))
         elif metric.kind == "constant" and metric.sets:
             values = [numbers[metric.id] for numbers in last.numbers.values() if metric.id in numbers]
             if values:
-                server.flags.append(Flag(name=metric.sets, value=min(values), origin="metrics"))
+                spelled = flags.spelling(metric.sets, server.engine)
+                server.flags.append(Flag(name=metric.sets, value=min(values), spelled=spelled, origin="metrics"))
 
 
 def _checks(found: Sequence[Raw]) -> dict[str, float]:
@@ -218,8 +219,8 @@ def _deployment(servers: Sequence[_Server]) -> Deployment:
     engine = next((server.engine for server in servers if server.engine), "")
     version = next((server.said.version for server in servers if server.said.version), "")
     model = next((server.said.model for server in servers if server.said.model), "")
-    flags: dict[str, Flag] = {}
+    settings: dict[str, Flag] = {}
     for server in servers:
         for flag in (*server.said.flags, *server.flags):
-            flags.setdefault(flag.name, flag)
-    return Deployment(engine=engine, version=version, flags=tuple(flags.values()), model=ModelFacts(name=model))
+            settings.setdefault(flag.name, flag)
+    return Deployment(engine=engine, version=version, flags=tuple(settings.values()), model=ModelFacts(name=model))

@@ -22,9 +22,12 @@ _LOOK_SHARE = 4
 _ANSWER_BYTES = 4 << 20
 _DESCRIBE_S = 5.0
 _PROBE_S = 10.0
+_LEAST_S = 1.0
+_FAIR_S = 3.0
 _HANDOVER_S = 0.1
 """For an answer that came at its deadline to be written down before nobody waits for it any more."""
-_USER_TEXT = frozenset({"prompt", "generated", "content", "next_token", "input", "messages"})
+_PRIVATE = frozenset({"prompt", "generated", "content", "next_token", "input", "messages", "api_key", "hf_token"})
+_TELLING = (raws.SLOTS, raws.PROPS, raws.SERVER_INFO)
 _ACCEPT = "text/plain;version=0.0.4,*/*;q=0.5"
 
 
@@ -87,12 +90,12 @@ class Replica:
         aside.join(self._describe_left_s() + 2 * _HANDOVER_S)
 
     def _first_deadline_s(self) -> float:
-        end = self._span.ends if self._span.window_s else self._span.hard_end
-        return end - self._clock()
+        left_s = self._span.hard_end - self._clock()
+        return min(left_s, max(self._span.ends - self._clock(), _LEAST_S)) if self._span.window_s else left_s
 
     def _describe_end(self) -> float:
-        """Nothing that only describes the server may hold up the end by more than a moment."""
-        return self._span.ends + 0.3 if self._span.window_s else min(self._span.hard_end, self._span.ends + _DESCRIBE_S)
+        """What only describes the server may not hold up the end, but has a fair chance in a short window."""
+        return min(self._span.hard_end, max(self._span.ends + 0.3, self._span.begun + _FAIR_S))
 
     def _describe_left_s(self) -> float:
         return max(0.0, self._describe_end() - self._clock())
@@ -158,7 +161,7 @@ class Replica:
             elapsed_s = self._clock() - started
             return self._raw(kind, elapsed_s, status, error=failure.message, hint=failure.hint)
         error, hint = ("", "") if kind == raws.HEALTH and answer.status == 200 else refusals.explained(answer, what)
-        body = _without_prompts(answer.body) if kind in (raws.SLOTS, raws.PROPS) else answer.body
+        body = _without_secrets(answer.body) if kind in _TELLING else answer.body
         return self._raw(kind, answer.elapsed_s, answer.status, body=body, error=error, hint=hint)
 
     def _probe(self) -> None:
@@ -183,8 +186,8 @@ class Replica:
         )
 
 
-def _without_prompts(body: bytes) -> bytes:
-    """A JSON answer without what users wrote: older llama.cpp servers show the prompt of every slot."""
+def _without_secrets(body: bytes) -> bytes:
+    """A JSON answer without keys and prompts: SGLang shows its API key, older llama.cpp the prompt of every slot."""
     try:
         return msgspec.json.encode(_stripped(msgspec.json.decode(body)))
     except msgspec.MsgspecError:
@@ -193,5 +196,5 @@ def _without_prompts(body: bytes) -> bytes:
 
 def _stripped(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _stripped(item) for key, item in value.items() if key not in _USER_TEXT}
+        return {key: _stripped(item) for key, item in value.items() if key not in _PRIVATE}
     return [_stripped(item) for item in value] if isinstance(value, list) else value
