@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from math import ceil, floor
 
 from llmedic.analysis.predicates import ledger
-from llmedic.analysis.view import View
+from llmedic.analysis.view import LARGEST, View
 from llmedic.knowledge.schema import Advice
-from llmedic.model import units
 from llmedic.model.deployment import FlagValue
 from llmedic.model.verdict import Change
 
@@ -23,10 +22,11 @@ def of(advice: Advice, view: View, lang: str) -> Change:
     """The advice with its present value and, where one can be computed, its new one."""
     now = view.flag(advice.variable)
     new = VALUES[advice.value](view) if advice.value else _switch(advice.variable, now)
+    present = _shown(now) if view.knows_flag(advice.variable) else ""
     return Change(
         variable=advice.variable,
-        from_=_shown(now) if view.knows_flag(advice.variable) else "",
-        to=new,
+        from_=present,
+        to="" if new == present else new,
         expected=advice.expected.zh if lang == "zh" else advice.expected.en,
         verify=advice.verify,
     )
@@ -47,7 +47,9 @@ def _shown(value: FlagValue) -> str:
 
 def _flag(view: View, name: str) -> float | None:
     found = view.flag(name)
-    return None if isinstance(found, bool) or not isinstance(found, int | float) else float(found)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    return float(found) if abs(found) < LARGEST else None
 
 
 def _tokens_per_request(view: View) -> float | None:
@@ -79,16 +81,20 @@ def seqs_raise(view: View) -> str:
 def model_len_from_pool(view: View) -> str:
     """The largest multiple of 256 tokens that the pool holds."""
     pool = view.number("kv_cache_tokens") or view.number("servable_tokens")
-    return str(max(256, floor(pool / 256) * 256)) if pool else ""
+    if not pool or pool < 256:
+        return ""
+    fits, now = floor(pool / 256) * 256, _flag(view, "max_model_len")
+    return str(fits) if now is None or fits < now else ""
 
 
 def utilization_from_free(view: View) -> str:
     """The share of the card that is free, less half a GiB, to two decimals."""
     free, total = ledger.memory_at_start(view)
-    if free is not None and total is not None and free > CARD_CONTEXT_GIB:
-        return f"{floor((free - CARD_CONTEXT_GIB) / total * 100) / 100:g}"
     share = _flag(view, "gpu_memory_utilization")
-    return f"{share - 0.05:.2f}" if share and share > 0.1 else ""
+    if free is not None and total is not None and free > CARD_CONTEXT_GIB:
+        fits = floor((free - CARD_CONTEXT_GIB) / total * 100) / 100
+        return f"{fits:g}" if share is None or fits < share else ""
+    return f"{round(share - 0.05, 2):g}" if share and share > 0.1 else ""
 
 
 def tensor_parallel_raise(view: View) -> str:
@@ -110,22 +116,22 @@ def token_budget_lower(view: View) -> str:
 
 
 def timeout_from_ttft(view: View) -> str:
-    """Twice the P99 time to first token, in whole seconds."""
-    worst = view.number("ttft_s", "p99") or view.number("ttft_s", "max")
-    return f"{ceil(worst * 2)} s" if worst else ""
+    """Twice the P99 time to first token, in whole seconds; nothing when the time-out is that long already."""
+    worst, now = view.number("ttft_s", "p99") or view.number("ttft_s", "max"), view.number("gateway_timeout_s")
+    return f"{ceil(worst * 2)} s" if worst and (now is None or ceil(worst * 2) > now) else ""
 
 
 def keepalive_from_idle(view: View) -> str:
-    """The proxy's idle time plus five seconds."""
-    idle = view.number("proxy_idle_s")
-    return f"{ceil(idle + 5)} s" if idle else ""
+    """The proxy's idle time plus five seconds; nothing when the server keeps connections that long already."""
+    idle, now = view.number("proxy_idle_s"), view.number("server_keepalive_s")
+    return f"{ceil(idle + 5)} s" if idle and (now is None or idle + 5 > now) else ""
 
 
 def ctx_from_slots(view: View) -> str:
     """What one request needs, times the slots."""
     slots = _flag(view, "max_num_seqs")
-    need = view.number("prompt_tokens_max", "max") or _flag(view, "max_model_len")
-    return units.show(need * slots).replace(",", "") if slots and need else ""
+    need, now = view.number("prompt_tokens_max", "max") or _flag(view, "max_model_len"), _flag(view, "ctx_size")
+    return str(ceil(need * slots)) if slots and need and (now is None or need * slots > now) else ""
 
 
 def threads_from_quota(view: View) -> str:

@@ -17,6 +17,7 @@ PREDICATES: Mapping[str, Callable[[View], Outcome]] = {
         comparison.a_symptom_is_ticked,
         comparison.cached_tokens_vanish,
         comparison.first_request_is_slow,
+        comparison.gpu_busier_in_one_row,
         comparison.measured_across_an_upgrade,
         comparison.memory_grows_steadily,
         comparison.one_replica_has_no_hits,

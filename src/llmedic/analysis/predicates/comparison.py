@@ -46,6 +46,31 @@ def throughput_flat_with_load(view: View) -> Outcome:
     return Outcome(holds=rate > 1.2 * served, facts=(fact,))
 
 
+def throughput_is_flat_over_concurrency(view: View) -> Outcome:
+    """Rows with more clients deliver no more tokens, and the first token takes at least twice as long."""
+    rates = sorted(measured(view, "client_concurrency", "output_tokens_per_s"))
+    waits = sorted(measured(view, "client_concurrency", "ttft_s"))
+    if len(rates) < 2 or len(waits) < 2:
+        return unknown("output_tokens_per_s and ttft_s at two concurrencies")
+    (few, before), (many, after) = rates[-2], rates[-1]
+    fact = Fact(
+        name="output_tokens_per_s", value=f"{after:g} at {many:g}", source="bench", compared_to=f"{before:g} at {few:g}"
+    )
+    slower = waits[-1][1] >= 2 * waits[0][1]
+    return Outcome(holds=many >= 1.5 * few and after <= 1.1 * before and slower, facts=(fact,))
+
+
+def gpu_busier_in_one_row(view: View) -> Outcome:
+    """The same work fills the GPU in one measured row and leaves it a third idler in another."""
+    found = sorted(pair[0] for pair in measured(view, "gpu_util_ratio", "gpu_util_ratio"))
+    if len(found) < 2:
+        return unknown("gpu_util_ratio in two rows")
+    fact = Fact(
+        name="gpu_util_ratio", value=f"{found[0]:g}", source="bench", compared_to=f"{found[-1]:g} in the other row"
+    )
+    return Outcome(holds=found[-1] >= 0.85 and found[0] <= 0.67 * found[-1], facts=(fact,))
+
+
 def first_request_is_slow(view: View) -> Outcome:
     """The first measured row takes at least ten times as long to its first token as the next."""
     times = [row for _, row in measured(view, "ttft_s", "ttft_s")]
