@@ -86,7 +86,8 @@ ENGINES: Mapping[str, Engine] = {
 }
 """Every engine that is read, in the order in which a page is tested for it."""
 
-_FILES = {"vllm": "vllm", "sglang": "sglang", "llama.cpp": "llamacpp", "tgi": "tgi", "ollama": "ollama"}
+_FILES = {"vllm": "vllm", "sglang": "sglang", "llama.cpp": "llamacpp", "tgi": "tgi"}
+"""Ollama has none: it has no metrics page, what it tells is in /api/ps and in its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +114,10 @@ def names(engine: str) -> Names:
 
     Raises KnowledgeError when the engine is unknown or its file is wrong.
     """
-    if engine and engine not in _FILES:
+    if engine and engine not in ENGINES:
         raise KnowledgeError(f"no metric names for engine {engine!r}")
     metrics = load.records("metrics/process.yaml", Metric)
-    if engine:
+    if engine in _FILES:
         metrics += load.records(f"metrics/{_FILES[engine]}.yaml", Metric)
     check(engine, metrics)
     gauges = {name for metric in metrics if metric.kind == "gauge" for name in sample_names(metric, engine)}
