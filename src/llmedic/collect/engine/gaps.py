@@ -48,7 +48,10 @@ def of_answers(target: str, found: Sequence[Raw], engine: str) -> Iterator[Gap]:
                 which = "at the start" if raw.meta.get("end") == "first" else "at the end"
                 yield Gap(what=f"{target}/metrics {which} of the window", why=raw.error, how=raw.hint or "run it again")
     for raw in found:
-        if raw.kind in (raws.HEALTH, raws.PROBE) and raw.error:
+        if raw.kind == raws.PROBE and raw.error and not raw.status:
+            how = "the API answers but no token comes: read the engine's log with --log FILE"
+            yield Gap(what=f"{target} {raw.kind}", why=raw.error, how=how)
+        elif raw.kind in (raws.HEALTH, raws.PROBE) and raw.error:
             yield Gap(what=f"{target} {raw.kind}", why=raw.error, how=raw.hint or "read the engine's log: --log FILE")
         elif raw.kind == raws.MODELS and raw.status in (401, 403):
             yield Gap(what=f"{target}/v1/models", why=raw.error, how=raw.hint, names=())
