@@ -40,7 +40,8 @@ _WARNING = (
 )
 _TRACEBACK = (
     "ERROR 11-30 {clock} [serving_chat.py:200] Traceback (most recent call last):\n"
-    'ERROR 11-30 {clock} [serving_chat.py:200]   File "/app/vllm/serving_chat.py", line 190, in create_chat_completion\n'
+    'ERROR 11-30 {clock} [serving_chat.py:200]   File "/app/vllm/serving_chat.py", line 190, in'
+    " create_chat_completion\n"
     "ERROR 11-30 {clock} [serving_chat.py:200] ValueError: This model's maximum context length is 8192 tokens. "
     "However, you requested {n}9 tokens.\n"
 )

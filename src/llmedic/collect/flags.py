@@ -19,8 +19,8 @@ REDACTED = "<redacted>"
 _SECRET = re.compile(
     r"api[-_]?key|token(?!s|izer)\b|secret|password|passwd|credential|auth(?:orization)?$", re.IGNORECASE
 )
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[kKmMgGtT])(?:i?[bB])?")
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_SIZE = re.compile(r"(?P<number>\d{1,12}(?:\.\d{1,6})?)(?P<unit>[kKmMgGtT])(?:i?[bB])?", re.ASCII)
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _WORDS = {"true": True, "false": False, "none": None, "null": None}

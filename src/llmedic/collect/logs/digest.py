@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from llmedic.collect.logs.reader import scanner
@@ -76,6 +76,9 @@ class Digest:
             entry.first = [line for index, line in enumerate(entry.first) if not (index // BLOCK) % 2]
             entry.stride *= 2
 
+    def _entries(self) -> Iterator[tuple[str, _Kept]]:
+        return zip(self._literals, self._kept, strict=True)
+
     def body(self) -> bytes:
         """The kept lines in the order of the log."""
         chosen: dict[int, bytes] = {}
@@ -85,12 +88,9 @@ class Digest:
         return b"\n".join(line for _, line in sorted(chosen.items()))
 
     def dropped(self) -> str:
-        """JSON: literal -> how many of its lines were left out; statistics are thinned, not left out."""
-        left: Mapping[str, int] = {
-            literal: entry.count - len(entry.first) - len(entry.last)
-            for literal, entry, series in zip(self._literals, self._kept, self._is_series, strict=True)
-            if not series and entry.count > len(entry.first) + len(entry.last)
-        }
+        """JSON: literal -> how many of its lines are not in the body."""
+        kept = ((literal, entry.count, len(entry.first) + len(entry.last)) for literal, entry in self._entries())
+        left = {literal: count - inside for literal, count, inside in kept if count > inside}
         return json.dumps(left) if left else ""
 
 

@@ -19,7 +19,7 @@ DUMPS = {
 
 _PAIR = re.compile(
     r"(?:'(?P<quoted>\w+)': |\b(?P<bare>[a-z]\w*)=)"
-    r"(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|\[[^\]]*\]|[\w./+:-]+)"
+    r"(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|\[[^\]]*\]|[\w./+:-]+(?![\w./+:(-]))"
 )
 _SECRET = re.compile(r"api_key|token$|secret|password|credential")
 _RENAMED = {"max_seq_len": "max_model_len"}
