@@ -59,12 +59,12 @@ def test_conditions_are_asked_only_when_something_is_seen() -> None:
 
 
 def test_answers_lead_to_the_cause() -> None:
-    request = DiagnoseRequest(sources=Sources())
-    person = Person("stream-arrives-in-lumps", "behind-proxy", "streaming", "ttft-high")
+    request = DiagnoseRequest(sources=Sources(symptoms=Symptoms(seen=frozenset({"cache-misses"}))))
+    person = Person("after-restart", "ttft-high")
 
     verdict = diagnose(request, answer=person).verdict
 
-    assert verdict.causes[0].id == "proxy-buffers-stream"
+    assert verdict.causes[0].id == "cold-cache-after-restart"
 
 
 def test_questions_come_in_the_language_asked_for() -> None:

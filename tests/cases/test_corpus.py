@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.cases import score
 
 from llmedic.cli.commands.diagnose import command
-from tests.cases import score
 
 INCIDENTS = Path(__file__).parent / "incidents"
 FIRST_BLIND = 301

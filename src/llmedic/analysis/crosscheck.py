@@ -13,6 +13,8 @@ from llmedic.model.verdict import Disagreement
 STATIC = ("kv_cache_tokens", "kv_blocks_count", "kv_cache_gib")
 """Values that do not move while a process lives; 2 % for rounding in log lines."""
 TOLERANCE = 0.02
+LEFT_OPEN = frozenset({"auto", "-1"})
+"""A setting left to the engine: what it chose is no contradiction."""
 
 
 MEANINGS = {
@@ -60,10 +62,10 @@ def _flags(view: View) -> list[Disagreement]:
         fact = Fact(name=f"flag.{flag.name}", value=_plain(flag.value), source=flag.origin)
         by_name.setdefault(flag.name, []).append(fact)
     for name, facts in by_name.items():
-        others = [fact for fact in facts[1:] if fact.value != facts[0].value]
+        stated = [fact for fact in facts if fact.value not in LEFT_OPEN]
+        others = [fact for fact in stated[1:] if fact.value != stated[0].value]
         if others:
-            meaning = "flag"
-            found.append(Disagreement(about=name, first=facts[0], second=others[0], meaning=meaning))
+            found.append(Disagreement(about=name, first=stated[0], second=others[0], meaning="flag"))
     return found
 
 

@@ -12,7 +12,6 @@ from llmedic.analysis.view import View
 from llmedic.app import evidence as joined
 from llmedic.app import gather
 from llmedic.app.request import DiagnoseRequest, Diagnosis, Lang, Progress
-from llmedic.collect import baseline
 from llmedic.errors import UsageError
 from llmedic.knowledge import causes, flags, logs, profiles, rules, symptoms
 from llmedic.model.evidence import Evidence
@@ -46,11 +45,15 @@ def diagnose(
     )
     evidence = joined.of(raws)
     if request.baseline:
+        from llmedic.collect import baseline
+
         evidence = joined.merge([evidence, baseline.read(request.baseline, evidence.deployment)])
     if answer is not None:
         evidence = _asked(evidence, request.lang, answer)
     verdict = judge(view(evidence), knowledge(), request.lang)
     if request.save_baseline:
+        from llmedic.collect import baseline
+
         baseline.save(evidence, request.save_baseline, now=time.time())
     return Diagnosis(verdict=verdict, evidence=evidence)
 

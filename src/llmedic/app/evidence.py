@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
-from llmedic.collect import baseline, casefile, engine, flags, logs, process, prometheus
 from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
 from llmedic.model.evidence import Evidence, Symptoms
 from llmedic.model.raw import Raw
@@ -16,16 +15,62 @@ T = TypeVar("T")
 
 Reader = Callable[[Sequence[Raw]], Evidence]
 
+
+def _engine(raws: Sequence[Raw]) -> Evidence:
+    from llmedic.collect import engine
+
+    return engine.read(raws)
+
+
+def _prometheus(raws: Sequence[Raw]) -> Evidence:
+    from llmedic.collect import prometheus
+
+    return prometheus.read(raws)
+
+
+def _logs(raws: Sequence[Raw]) -> Evidence:
+    from llmedic.collect import logs
+
+    return logs.read(raws)
+
+
+def _process(raws: Sequence[Raw]) -> Evidence:
+    from llmedic.collect import process
+
+    return process.read(raws)
+
+
+def _case(raws: Sequence[Raw]) -> Evidence:
+    from llmedic.collect import casefile
+
+    return merge([casefile.read(raw) for raw in raws])
+
+
+def _flags(raws: Sequence[Raw]) -> Evidence:
+    from llmedic.collect import flags
+
+    return flags.read(raws)
+
+
+def _baseline(raws: Sequence[Raw]) -> Evidence:
+    from llmedic.collect import baseline
+
+    return baseline.read(raws)
+
+
 READERS: Mapping[str, Reader] = {
-    "engine": engine.read,
-    "prometheus": prometheus.read,
-    "logs": logs.read,
-    "process": process.read,
-    "case": lambda raws: merge([casefile.read(raw) for raw in raws]),
-    "flags": flags.read,
-    "baseline": baseline.read,
+    "engine": _engine,
+    "prometheus": _prometheus,
+    "logs": _logs,
+    "process": _process,
+    "case": _case,
+    "flags": _flags,
+    "baseline": _baseline,
 }
-"""Who reads which raw answers, in order of trust: where two sources name a fact, the earlier one counts."""
+"""Who reads which raw answers, in order of trust: where two sources name a fact, the earlier one counts.
+
+A source is imported when there is something for it to read: a bundle of metrics pages needs neither TLS nor psutil.
+"""
 ORIGINS = ("process", "args", "case", "server-info", "log", "metrics", "models-api", "default")
 """Whose word on a flag counts first: what runs, then what was typed, then what the engine reports of itself."""
 
@@ -38,7 +83,7 @@ def of(raws: Iterable[Raw]) -> Evidence:
     found = [read(by_source[name]) for name, read in READERS.items() if name in by_source and name != "flags"]
     if "flags" in by_source:
         known = merge(found).deployment.engine
-        found.append(flags.read([_with_engine(raw, known) for raw in by_source["flags"]]))
+        found.append(_flags([_with_engine(raw, known) for raw in by_source["flags"]]))
     return merge(found)
 
 

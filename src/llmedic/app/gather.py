@@ -13,10 +13,7 @@ from urllib.parse import urlsplit
 from llmedic import errors
 from llmedic.app import evidence
 from llmedic.app.request import Access, Progress, Sources
-from llmedic.collect import bundle, casefile, engine, flags, logs, process, prometheus
 from llmedic.model.raw import Raw
-from llmedic.wire import http
-from llmedic.wire.parallel import run_all
 
 GRACE_S = 8.0
 """How long after the window a source may still finish before it is given up."""
@@ -38,6 +35,11 @@ class Plan:
     cases: tuple[Path, ...] = ()
     pids: tuple[int, ...] = field(default=())
 
+    @property
+    def is_live(self) -> bool:
+        """Whether anything has to be watched."""
+        return bool(self.urls or self.prometheus or self.pids)
+
 
 def plan(sources: Sources) -> Plan:
     """Sorts the targets. Raises UsageError for one that is none of the kinds."""
@@ -49,7 +51,8 @@ def plan(sources: Sources) -> Plan:
         elif target.startswith(("prom+http://", "prom+https://")):
             proms.append(target)
         elif "://" in target:
-            raise errors.UsageError(f"{http.shown(target)}: not a kind of target that is known", hint=TARGET_HINT)
+            scheme = target.partition("://")[0]
+            raise errors.UsageError(f"{scheme}://…: not a kind of target that is known", hint=TARGET_HINT)
         elif Path(target).is_dir():
             found = sorted(path for path in Path(target).iterdir() if path.is_file())
             metrics += [path for path in found if path.name.endswith(METRICS_ENDINGS)]
@@ -88,24 +91,47 @@ def gather(
     """
     planned = plan(sources)
     raws = _files(planned, sources, window_s)
-    live = _live(planned, _reach(access), window_s, compare_to_s, probe=probe)
-    if live:
-        progress(f"watching {', '.join(live)} for {window_s:g} s")
-    for name, result in run_all(live, window_s + GRACE_S).items():
-        raws += _kept(name, result)
+    if planned.is_live:
+        raws += _watch(planned, access, window_s, compare_to_s, probe=probe, progress=progress)
     return tuple(raws)
 
 
+def _watch(
+    planned: Plan, access: Access, window_s: float, compare_to_s: float | None, *, probe: bool, progress: Progress
+) -> list[Raw]:
+    """All live sources at once, over one window."""
+    from llmedic.wire.parallel import run_all
+
+    live = _live(planned, access, window_s, compare_to_s, probe=probe)
+    progress(f"watching {', '.join(live)} for {window_s:g} s")
+    raws: list[Raw] = []
+    for name, result in run_all(live, window_s + GRACE_S).items():
+        raws += _kept(name, result)
+    return raws
+
+
 def _files(planned: Plan, sources: Sources, window_s: float) -> list[Raw]:
-    raws = [raw for path in planned.bundles for raw in bundle.read_bundle(path)]
+    """What is read at once. Each source is imported when it has something to read."""
+    raws: list[Raw] = []
+    if planned.bundles:
+        from llmedic.collect import bundle
+
+        raws += [raw for path in planned.bundles for raw in bundle.read_bundle(path)]
     if planned.metrics:
-        pages = [(path.name, _bytes(path)) for path in planned.metrics]
-        raws += engine.read_saved(pages, window_s)
-    for path in planned.cases:
-        raws += casefile.capture(path.name, _bytes(path))
+        from llmedic.collect import engine
+
+        raws += engine.read_saved([(path.name, _bytes(path)) for path in planned.metrics], window_s)
+    if planned.cases:
+        from llmedic.collect import casefile
+
+        raws += [raw for path in planned.cases for raw in casefile.capture(path.name, _bytes(path))]
     if planned.logs:
+        from llmedic.collect import logs
+
         raws += logs.capture(planned.logs)
     if sources.args:
+        from llmedic.collect import flags
+
         raws += flags.capture(sources.args)
     if sources.symptoms:
         raws.append(evidence.symptoms_raw(sources.symptoms))
@@ -113,8 +139,18 @@ def _files(planned: Plan, sources: Sources, window_s: float) -> list[Raw]:
 
 
 def _live(
-    planned: Plan, reach: http.Access, window_s: float, compare_to_s: float | None, *, probe: bool
+    planned: Plan, access: Access, window_s: float, compare_to_s: float | None, *, probe: bool
 ) -> dict[str, Capture]:
+    from llmedic.collect import engine, process, prometheus
+    from llmedic.wire import http
+
+    reach = http.Access(
+        headers=dict(access.headers),
+        bearer=access.bearer,
+        cacert=str(access.ca_file or ""),
+        cert=str(access.cert_file or ""),
+        key=str(access.key_file or ""),
+    )
     tasks: dict[str, Capture] = {}
     if planned.urls:
         tasks["engine"] = partial(engine.capture, planned.urls, access=reach, window_s=window_s, probe=probe)
@@ -130,6 +166,8 @@ def _live(
 
 def _local_pid(url: str) -> int | None:
     """The process that listens behind a loopback URL: its CPU and its limits are evidence that costs nothing."""
+    from llmedic.collect import process
+
     parts = urlsplit(url)
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -151,16 +189,6 @@ def _kept(name: str, result: Sequence[Raw] | Exception) -> list[Raw]:
     if isinstance(result, Exception):
         raise result
     return list(result)
-
-
-def _reach(access: Access) -> http.Access:
-    return http.Access(
-        headers=dict(access.headers),
-        bearer=access.bearer,
-        cacert=str(access.ca_file or ""),
-        cert=str(access.cert_file or ""),
-        key=str(access.key_file or ""),
-    )
 
 
 def _bytes(path: Path) -> bytes:

@@ -23,7 +23,6 @@ from typing import Final, Literal
 import msgspec
 
 from llmedic import __version__
-from llmedic.collect import redact
 from llmedic.collect.files import write_whole
 from llmedic.errors import InputError
 from llmedic.model.evidence import Gap
@@ -116,6 +115,8 @@ def write(
     Bodies over MAX_ENTRY_BYTES keep their end, which is the newest part of a log; a gap in the manifest says so.
     Raises UsageError when the file exists and `force` is False, InputError when it cannot be written.
     """
+    from llmedic.collect import redact  # reading a bundle does not need it
+
     redacted = redact.raws(raws)
     kept, cut = _fitted(redacted.raws)
     bodies = {_entry_path(number, raw): raw for number, raw in enumerate(kept)}
@@ -272,6 +273,8 @@ def _entry(path: str, raw: Raw) -> Entry:
 
 
 def _gap_record(gap: Gap) -> GapRecord:
+    from llmedic.collect import redact
+
     return GapRecord(
         what=redact.text(gap.what), why=redact.text(gap.why), how=redact.text(gap.how), names=list(gap.names)
     )

@@ -51,9 +51,11 @@ def capture(name: str, body: bytes) -> tuple[Raw, ...]:
         raws.append(
             Raw(source="flags", kind="args", target=name, body=words, meta={"engine": engine, "origin": "case"})
         )
-    for key in ("log", "gpu"):
-        if text := case.get(key):
-            raws.append(Raw(source="logs", kind="lines", target=key, body=str(text).encode(), meta={"engine": engine}))
+    raws += [
+        Raw(source="logs", kind="lines", target=key, body=str(text).encode(), meta={"engine": engine})
+        for key in ("log", "gpu")
+        if (text := case.get(key))
+    ]
     _evidence(name, case)  # whatever is wrong with it is said now, not when it is judged
     return tuple(raws)
 

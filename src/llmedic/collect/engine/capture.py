@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from llmedic.collect.engine.replica import Replica, Span
 from llmedic.model.raw import Raw
-from llmedic.wire import http
-from llmedic.wire.parallel import run_all
+
+if TYPE_CHECKING:
+    from llmedic.wire import http
 
 GRACE_S = 5.0
 """How long after the window the last page may still arrive."""
@@ -22,7 +23,7 @@ GRACE_S = 5.0
 def capture(
     urls: Sequence[str],
     *,
-    access: http.Access = http.ANONYMOUS,
+    access: http.Access | None = None,
     window_s: float = 10.0,
     probe: bool = False,
     deadline_s: float | None = None,
@@ -35,6 +36,12 @@ def capture(
     (default: the window and a grace); a server that answers is done about half a second after the window.
     Raises UsageError or InputError for a bad URL, header or certificate file, never for what a server does.
     """
+    # Here and not above: whoever only reads saved pages does not pay for TLS and connection pools.
+    from llmedic.collect.engine.replica import Replica, Span
+    from llmedic.wire import http
+    from llmedic.wire.parallel import run_all
+
+    access = access or http.ANONYMOUS
     bases = list(dict.fromkeys(base_of(url) for url in urls))
     for base in bases:
         http.check(base, access)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from llmedic.knowledge import flags
+from llmedic.knowledge import flags, logs
 from llmedic.model.deployment import Flag, FlagValue
 
 DUMPS = {
@@ -30,7 +30,9 @@ def dumped(key: str, text: str) -> tuple[Flag, ...]:
     """The settings in a line; what is not a plain value is kept as text, secrets are dropped."""
     engine = DUMPS[key]
     found: dict[str, Flag] = {}
-    for match in _PAIR.finditer(text[:_CHARS]):
+    pattern = logs.pattern(key)
+    start = text.find(pattern.literal) if pattern else 0
+    for match in _PAIR.finditer(text[max(0, start) :][:_CHARS]):
         own = match["quoted"] or match["bare"]
         if _SECRET.search(own):
             continue
