@@ -1,0 +1,163 @@
+"""The one change: a number only where the evidence gives it, never what is already in force."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.rules import build
+
+from llmedic.analysis import change
+from llmedic.knowledge import causes
+from llmedic.knowledge.schema import Advice, Text
+from llmedic.model.deployment import Flag
+from llmedic.model.evidence import Evidence
+from llmedic.model.observation import Observation
+
+START = "ValueError: Free memory on device cuda:0 ({free}/80.00 GiB) on startup is less than desired GPU memory utilization ({share}, 72.0 GiB)."
+
+
+def computed(name: str, **case: object) -> str:
+    return change.VALUES[name](build.view(case))
+
+
+def advice(variable: str, value: str = "") -> Advice:
+    return Advice(variable=variable, expected=Text(en="better", zh="更好"), verify="llmedic diagnose", value=value)
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "expected"),
+    [
+        ("seqs_from_pool", {"observations": {"kv_cache_tokens": 100_000, "prompt_tokens_mean": 3000, "output_tokens_mean": 300}}, "30"),
+        ("seqs_from_pool", {"observations": {"kv_cache_tokens": 100, "prompt_tokens_mean": 3000, "output_tokens_mean": 300}}, "1"),
+        ("seqs_from_pool", {"observations": {"kv_cache_tokens": 100_000, "prompt_tokens_mean": 3000}}, ""),
+        ("seqs_from_pool", {"observations": {"kv_cache_tokens": 100, "prompt_tokens_mean": 0, "output_tokens_mean": 0}}, ""),
+        ("seqs_raise", {"flags": {"max_num_seqs": 64}}, "128"),
+        ("seqs_raise", {"flags": {"max_num_seqs": 64}, "observations": {"requests_running": 64, "kv_cache_usage_ratio": 0.6}}, "96"),
+        ("seqs_raise", {"flags": {"max_num_seqs": 64}, "observations": {"requests_running": 64, "kv_cache_usage_ratio": 0.0}}, "128"),
+        ("seqs_raise", {"flags": {"max_num_seqs": 64}, "observations": {"requests_running": 64, "kv_cache_usage_ratio": 0.95}}, ""),
+        ("seqs_raise", {"observations": {"requests_running": 32}}, "64"),
+        ("seqs_raise", {}, ""),
+        ("model_len_from_pool", {"observations": {"kv_cache_tokens": 20_000}}, "19968"),
+        ("model_len_from_pool", {"observations": {"servable_tokens": 20_000}}, "19968"),
+        ("model_len_from_pool", {"observations": {"kv_cache_tokens": 200}}, ""),
+        ("model_len_from_pool", {}, ""),
+        ("utilization_from_free", {"log": START.format(free="60.00", share="0.9")}, "0.74"),
+        ("utilization_from_free", {"log": START.format(free="0.40", share="0.9")}, "0.85"),
+        ("utilization_from_free", {"flags": {"gpu_memory_utilization": 0.9}}, "0.85"),
+        ("utilization_from_free", {}, ""),
+        ("tensor_parallel_raise", {"flags": {"tensor_parallel_size": 2}}, "4"),
+        ("tensor_parallel_raise", {}, ""),
+        ("token_budget_raise", {"flags": {"max_num_batched_tokens": 512}}, "2048"),
+        ("token_budget_raise", {"flags": {"max_num_batched_tokens": 4096}}, "8192"),
+        ("token_budget_raise", {}, ""),
+        ("token_budget_lower", {"flags": {"max_num_batched_tokens": 8192}}, "4096"),
+        ("token_budget_lower", {"flags": {"max_num_batched_tokens": 600}}, "512"),
+        ("token_budget_lower", {"flags": {"max_num_batched_tokens": 512}}, ""),
+        ("token_budget_lower", {}, ""),
+        ("timeout_from_ttft", {"observations": {"ttft_s": {"p99": 57.2}}}, "115 s"),
+        ("timeout_from_ttft", {"observations": {"ttft_s": {"max": 30}}}, "60 s"),
+        ("timeout_from_ttft", {}, ""),
+        ("keepalive_from_idle", {"observations": {"proxy_idle_s": 60, "server_keepalive_s": 5}}, "65 s"),
+        ("keepalive_from_idle", {}, ""),
+        ("ctx_from_slots", {"flags": {"max_num_seqs": 4, "ctx_size": 8192}, "observations": {"prompt_tokens_max": 6000}}, "24000"),
+        ("ctx_from_slots", {"flags": {"max_num_seqs": 4, "max_model_len": 4096}}, "16384"),
+        ("ctx_from_slots", {}, ""),
+        ("threads_from_quota", {"observations": {"cpu_quota_cores": 4.5}}, "4"),
+        ("threads_from_quota", {"observations": {"cpu_quota_cores": 0.5}}, "1"),
+        ("threads_from_quota", {}, ""),
+        ("dtype_bfloat16", {}, "bfloat16"),
+        ("concurrency_from_pool", {"flags": {"max_num_seqs": 128}, "observations": {"requests_running": 100}}, "128"),
+        ("concurrency_from_pool", {"flags": {"max_num_seqs": 64}, "observations": {"requests_running": 64}}, "128"),
+        ("concurrency_from_pool", {}, "256"),
+    ],
+)  # fmt: skip
+def test_a_value_is_computed_or_left_out(name: str, case: dict[str, object], expected: str) -> None:
+    assert computed(name, **case) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        ("seqs_from_pool", {"flags": {"max_num_seqs": 30}, "observations": {"kv_cache_tokens": 100_000, "prompt_tokens_mean": 3000, "output_tokens_mean": 300}}),
+        ("model_len_from_pool", {"flags": {"max_model_len": 19968}, "observations": {"kv_cache_tokens": 20_000}}),
+        ("model_len_from_pool", {"flags": {"max_model_len": 4096}, "observations": {"kv_cache_tokens": 20_000}}),
+        ("utilization_from_free", {"flags": {"gpu_memory_utilization": 0.5}, "log": START.format(free="60.00", share="0.5")}),
+        ("timeout_from_ttft", {"observations": {"ttft_s": {"p99": 20}, "gateway_timeout_s": 60}}),
+        ("keepalive_from_idle", {"observations": {"proxy_idle_s": 60, "server_keepalive_s": 75}}),
+        ("ctx_from_slots", {"flags": {"max_num_seqs": 4, "ctx_size": 32768}, "observations": {"prompt_tokens_max": 6000}}),
+    ],
+)  # fmt: skip
+def test_a_limit_is_never_moved_the_wrong_way(name: str, case: dict[str, object]) -> None:
+    assert computed(name, **case) == ""
+
+
+def test_every_value_is_named_by_a_cause_and_every_name_is_one() -> None:
+    named = {cause.change.value for cause in causes.causes().values()} - {""}
+
+    assert named == set(change.VALUES)
+
+
+@pytest.mark.parametrize(
+    ("variable", "now", "value"),
+    [
+        ("dtype", "bfloat16", "dtype_bfloat16"),
+        ("threads", 4, "threads_from_quota"),
+        ("enable_prefix_caching", True, ""),
+        ("enable_chunked_prefill", True, ""),
+        ("enforce_eager", False, ""),
+        ("trust_remote_code", False, ""),
+    ],
+)
+def test_what_is_already_set_is_never_advised(variable: str, now: str | float | bool, value: str) -> None:
+    case: build.Case = {"flags": {variable: now}, "observations": {"cpu_quota_cores": 4}}
+
+    assert change.of(advice(variable, value), build.view(case), "en").to == ""
+
+
+def test_a_switch_is_turned() -> None:
+    def turned(variable: str, **flags: object) -> tuple[str, str]:
+        found = change.of(advice(variable), build.view({"flags": flags}), "en")
+        return found.from_, found.to
+
+    assert turned("enable_prefix_caching", enable_prefix_caching=False) == ("false", "true")
+    assert turned("enable_chunked_prefill", port=8000) == ("", "true")
+    assert turned("enforce_eager", enforce_eager=True) == ("true", "false")
+    assert turned("max_num_seqs", max_num_seqs=4) == ("4", "")
+    assert turned("gpu_memory_utilization", gpu_memory_utilization=0.9) == ("0.9", "")
+
+
+def test_the_present_value_is_shown_only_where_it_is_known() -> None:
+    view = build.view({"observations": {"requests_running": 32}})
+
+    found = change.of(advice("max_num_seqs", "seqs_raise"), view, "zh")
+
+    assert (found.from_, found.to, found.expected, found.verify) == ("", "64", "更好", "llmedic diagnose")
+
+
+names = ("kv_cache_tokens", "servable_tokens", "prompt_tokens_mean", "prompt_tokens_max", "output_tokens_mean",
+         "requests_running", "kv_cache_usage_ratio", "ttft_s", "proxy_idle_s", "cpu_quota_cores",
+         "gateway_timeout_s", "server_keepalive_s")  # fmt: skip
+settings = ("max_num_seqs", "max_model_len", "max_num_batched_tokens", "tensor_parallel_size", "ctx_size",
+            "gpu_memory_utilization", "threads", "dtype")  # fmt: skip
+
+
+@given(
+    st.dictionaries(st.sampled_from(names), st.floats()),
+    st.dictionaries(st.sampled_from(settings), st.one_of(st.floats(), st.integers(), st.booleans(), st.text(), st.none())),
+    st.sampled_from(sorted(change.VALUES)),
+)  # fmt: skip
+def test_any_evidence_gives_a_value_or_none(
+    seen: dict[str, float], set_: dict[str, str | float | bool | None], name: str
+) -> None:
+    observations = tuple(
+        Observation(name=key, value=value, unit="", source="metrics") for key, value in seen.items()
+    )
+    flags = tuple(Flag(name=key, value=value) for key, value in set_.items())
+    evidence = Evidence(observations=observations)
+    view = build.View(replace(evidence, deployment=replace(evidence.deployment, flags=flags)))
+
+    assert re.fullmatch(r"|bfloat16|-?\d+(\.\d+)?( s)?", change.VALUES[name](view))
