@@ -223,7 +223,7 @@ def release(version: str) -> tuple[int, ...]:
     """The leading numbers of a version ("0.11.2rc1" → (0, 11, 2)) for comparison."""
     numbers = []
     for part in version.lstrip("v").split("."):
-        digits = "".join(part[: next((i for i, ch in enumerate(part) if not ch.isdigit()), len(part))])
+        digits = "".join(part[: next((i for i, ch in enumerate(part) if not ch.isdecimal()), len(part))])
         if not digits:
             break
         numbers.append(int(digits))

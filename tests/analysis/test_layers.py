@@ -1,0 +1,75 @@
+"""One status per layer: cause, symptom, ok with its numbers, or not evaluated with what would show it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.rules import build
+
+from llmedic.analysis import layers
+from llmedic.knowledge import causes
+from llmedic.model.verdict import LAYERS, Layer
+
+EMPTY: build.Case = {}
+
+
+def of(case: build.Case, named: tuple[str, ...] = (), beneath: tuple[str, ...] = ()) -> dict[str, Layer]:
+    found = layers.of(
+        build.view(case), [causes.cause(one) for one in named], [causes.cause(one) for one in beneath], "en"
+    )
+    assert tuple(layer.layer for layer in found) == LAYERS
+    return {layer.layer: layer for layer in found}
+
+
+def test_nothing_seen_is_nowhere_ok() -> None:
+    found = of(EMPTY)
+
+    assert {layer.status for layer in found.values()} == {"not-evaluated"}
+    assert all(layer.summary for layer in found.values())
+
+
+@pytest.mark.parametrize(
+    ("layer", "case", "number"),
+    [
+        ("load", {"observations": {"request_rate_per_s": {"before": 10, "after": 12}}}, "12"),
+        ("load", {"observations": {"prompt_tokens_mean": 900}, "baseline": {"prompt_tokens_mean": 800}}, "900"),
+        ("capacity", {"observations": {"kv_cache_usage_ratio": [[0, 0.3], [30, 0.42]]}}, "42 %"),
+        ("hardware", {"observations": {"gpu_temp_c": 61}}, "61 C"),
+        ("params", {"flags": {"dtype": "half", "port": 80}}, "2"),
+        ("deployment", {"log": "INFO one\nINFO two"}, "2"),
+        ("gateway", {"observations": {"aborted_ratio": 0.01}}, "1 %"),
+    ],
+)
+def test_a_layer_is_ok_by_what_was_seen_of_it_alone(layer: str, case: build.Case, number: str) -> None:
+    found = of(case)
+
+    assert {name for name, one in found.items() if one.status == "ok"} == {layer}
+    assert number in found[layer].summary
+
+
+def test_load_without_a_before_is_not_judged() -> None:
+    assert of({"observations": {"request_rate_per_s": 12}})["load"].status == "not-evaluated"
+
+
+def test_metrics_that_name_one_setting_do_not_settle_the_parameters() -> None:
+    assert of({"observations": {"kv_cache_tokens": 5}})["params"].status == "not-evaluated"
+
+
+def test_a_cause_and_what_it_brings_about() -> None:
+    found = of({"observations": {"requests_waiting": 9}}, ("qps-surge",), ("overload-deep-queue",))
+
+    assert (found["load"].status, found["capacity"].status) == ("cause", "symptom")
+    assert found["load"].summary == causes.cause("qps-surge").title.en
+    assert found["hardware"].status == "not-evaluated"
+
+
+def test_a_layer_with_a_cause_is_not_called_a_symptom() -> None:
+    found = of(EMPTY, ("max-num-seqs-too-low",), ("overload-deep-queue",))
+
+    assert found["capacity"].status == "cause"
+    assert found["capacity"].summary == causes.cause("max-num-seqs-too-low").title.en
+
+
+def test_a_reader_of_chinese_gets_chinese() -> None:
+    found = layers.of(build.view({"log": "x"}), [causes.cause("qps-surge")], [], "zh")
+
+    assert all(any("\u4e00" <= letter <= "\u9fff" for letter in layer.summary) for layer in found)
