@@ -1,4 +1,4 @@
-"""The condition language of rules: threshold, ratio, change, trend, pattern, setting, fact, symptom, absent, all/any/not.
+"""The condition language of rules: threshold, ratio, change, trend, pattern, setting, fact, symptom, absence, logic.
 
 This is all there is. Anything more is a named, typed predicate in `analysis.predicates`. A condition is written as a
 mapping whose first key says its kind; unknown kinds and unknown keys fail at load.
@@ -154,7 +154,7 @@ class EngineIs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InKubernetes:
-    """{kubernetes: PATH-SUFFIX, is: VALUE | contains: [WORDS] | absent: true | above: N}: a leaf of a Kubernetes object."""
+    """{kubernetes: PATH, is: VALUE | contains: [WORDS] | absent: true | above: N}: a leaf of a Kubernetes object."""
 
     path: str
     values: tuple[object, ...] = ()

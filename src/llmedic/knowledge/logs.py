@@ -28,7 +28,8 @@ Phase = Literal["load", "profile", "capture", "warmup", "serve"]
 
 PHASES: tuple[Phase, ...] = ("load", "profile", "capture", "warmup", "serve")
 """The life of an engine: weights are read, a worst-case pass is measured, graphs are captured, buffers and kernels
-are warmed up, requests are served."""
+are warmed up, requests are served. `facts.phase` and variants also tell finer ones apart: "profile-mm" (the image
+encoder's part), "kv" (the pool is allocated), "after-kv" (it has its size), "sampler", "start" (some part of it)."""
 
 VARIANT = "-at-"
 

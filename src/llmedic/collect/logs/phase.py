@@ -7,8 +7,23 @@ processes are mixed in one log.
 
 from __future__ import annotations
 
+from llmedic.knowledge.logs import Phase
+
 _RANKS = ("serve", "load", "warmup", "kv", "capture", "sampler", "profile")
 """A traceback passes through outer functions first: a profiling pass calls what serving calls, not the reverse."""
+
+_COARSE: dict[str, Phase] = {
+    "profile-mm": "profile",
+    "kv": "profile",
+    "after-kv": "capture",
+    "sampler": "warmup",
+    "start": "load",
+}
+
+
+def coarse(phase: str) -> str:
+    """The phase as rules and people know it; the tracker and the variants of patterns tell more apart."""
+    return _COARSE.get(phase, phase)
 
 
 class PhaseTracker:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from llmedic.collect.logs import settings
-from llmedic.collect.logs.phase import PhaseTracker
+from llmedic.collect.logs.phase import PhaseTracker, coarse
 from llmedic.collect.logs.prefix import Line, unwrap
 from llmedic.collect.logs.samples import Samples, flag_of
 from llmedic.collect.logs.scan import Scanner
@@ -122,7 +122,7 @@ class Reader:
             fields.update(memory_fields(line.text))
             phase = self._phase.now
             if phase:
-                fields["phase"] = phase
+                fields["phase"] = coarse(phase)
             pattern = logs.pattern(choose(base, fields, phase)) or pattern
         self._count(pattern, base, line, fields)
         return pattern.level in _ERRORS
@@ -163,7 +163,7 @@ class Reader:
             variant = logs.pattern(f"{key}{logs.VARIANT}{self._failed}")
             if variant is not None:
                 seen = self._seen.pop(key)
-                seen.fields["phase"] = self._failed
+                seen.fields["phase"] = coarse(self._failed)
                 seen.pattern = variant
                 self._seen[variant.id] = seen
 

@@ -22,6 +22,9 @@ _PAIR = re.compile(
     r"(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|\[[^\]]*\]|[\w./+:-]+(?![\w./+:(-]))"
 )
 _SECRET = re.compile(r"api_key|token$|secret|password|credential")
+_NESTED = ("vllm-config", "vllm-version")
+"""These print every configuration object: only what the library knows is worth keeping."""
+
 _RENAMED = {"max_seq_len": "max_model_len"}
 _CHARS = 16_000
 
@@ -39,17 +42,20 @@ def dumped(key: str, text: str) -> tuple[Flag, ...]:
         value = _plain(match["value"])
         if value is None:
             continue
-        name, switched = _name(own, engine)
+        name, switched, known = _name(own, engine)
+        if key in _NESTED and not known:
+            continue
         if not switched and isinstance(value, bool):
             value = not value
         found.setdefault(name, Flag(name=name, value=value, spelled="--" + own.replace("_", "-"), origin="log"))
     return tuple(found.values())
 
 
-def _name(own: str, engine: str) -> tuple[str, bool]:
+def _name(own: str, engine: str) -> tuple[str, bool, bool]:
+    """The neutral name, whether this spelling means yes, and whether the library knows it at all."""
     own = _RENAMED.get(own, own)
     found = flags.by_spelling(engine).get("--" + own.replace("_", "-"))
-    return (found[0].name, found[1]) if found else (own, True)
+    return (found[0].name, found[1], True) if found else (own, True, False)
 
 
 def _plain(text: str) -> FlagValue:
