@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import ceil, floor
 
 from llmedic.analysis.predicates import ledger
-from llmedic.analysis.view import LARGEST, View
+from llmedic.analysis.view import View, is_measured
 from llmedic.knowledge.schema import Advice
 from llmedic.model.deployment import FlagValue
 from llmedic.model.verdict import Change
@@ -49,7 +49,7 @@ def _flag(view: View, name: str) -> float | None:
     found = view.flag(name)
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None
-    return float(found) if abs(found) < LARGEST else None
+    return float(found) if is_measured(found) else None
 
 
 def _tokens_per_request(view: View) -> float | None:
@@ -60,7 +60,7 @@ def _tokens_per_request(view: View) -> float | None:
 def seqs_from_pool(view: View) -> str:
     """Pool tokens / mean tokens of one request: as many as fit without preempting."""
     pool, each = view.number("kv_cache_tokens"), _tokens_per_request(view)
-    if not pool or not each:
+    if not pool or each is None or each < 1:
         return ""
     fits, cap = floor(pool / each), _flag(view, "max_num_seqs")
     return str(max(1, fits)) if cap is None or fits < cap else ""
@@ -74,7 +74,7 @@ def seqs_raise(view: View) -> str:
     wanted = cap * ROOM_FACTOR
     usage, running = view.number("kv_cache_usage_ratio", "max"), view.number("requests_running", "max")
     if usage and running:
-        wanted = min(wanted, floor(0.9 * running / usage))
+        wanted = min(wanted, 0.9 * running / usage)
     return str(int(wanted)) if wanted > cap else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from llmedic.analysis.view import is_measured
 from llmedic.knowledge.conditions import Trend
 
 CONSTANT_SPREAD = 0.02
@@ -21,9 +22,9 @@ Points = Sequence[tuple[float, float]]
 
 def of(points: Points) -> frozenset[Trend]:
     """Every trend that holds for the series (seconds, value); none for fewer than two points."""
-    if len(points) < 2:
+    values = [value for _, value in points if is_measured(value)]
+    if len(values) < 2:
         return frozenset()
-    values = [value for _, value in points]
     low, high = min(values), max(values)
     found: set[Trend] = set()
     if high - low <= CONSTANT_SPREAD * abs(high) and len(values) >= 3:

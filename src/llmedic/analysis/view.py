@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from statistics import fmean
 
 from llmedic.knowledge.conditions import Quantity
@@ -17,8 +16,8 @@ from llmedic.model.observation import Change, Observation, Quantiles, Series, Va
 
 SOURCES = ("metrics", "engine", "prometheus", "process", "probe", "case", "requests", "bench", "log")
 """Whom to believe first when several sources give the same name: live counters before log lines."""
-LARGEST = 1e300
-"""A configuration file can hold any number; beyond this it is no size of anything."""
+LARGEST = 1e18
+"""A file can hold any number; beyond this it is no size, rate or time of anything."""
 STATED = frozenset({"args", "process", "log", "case", "server-info"})
 """Origins that list what the user set: a flag that is missing there has its default."""
 
@@ -138,7 +137,7 @@ class View:
 
     @staticmethod
     def _number_fact(name: str, found: object, *, source: str) -> Reading | None:
-        if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) < LARGEST:
+        if isinstance(found, bool) or not isinstance(found, int | float) or not is_measured(found):
             return None
         return Reading(number=float(found), fact=Fact(name=name, value=units.show(found), source=source))
 
@@ -159,6 +158,11 @@ def fact_of(observation: Observation, statistic: str, number: float, compared_to
     )
 
 
+def is_measured(number: float) -> bool:
+    """Whether a number can have been measured: NaN and infinity cannot, whatever size of number Python holds."""
+    return abs(number) < LARGEST
+
+
 def statistic(value: Value, name: str) -> float | None:
     """One number out of a value; None when the value does not have it.
 
@@ -168,10 +172,10 @@ def statistic(value: Value, name: str) -> float | None:
     if isinstance(value, Change):
         return statistic(value.after, name)
     if isinstance(value, Series):
-        points = [number for _, number in value.points if isfinite(number)]
+        points = [number for _, number in value.points if is_measured(number)]
         return _of_series(points, name) if points else None
     found = _of_quantiles(value, name) if isinstance(value, Quantiles) else None if name == "spread" else float(value)
-    return found if found is not None and isfinite(found) else None
+    return found if found is not None and is_measured(found) else None
 
 
 def _of_series(values: Sequence[float], name: str) -> float | None:
