@@ -35,4 +35,9 @@ def test_a_file_that_is_not_there_is_our_bug() -> None:
 
 def test_a_file_whose_records_start_otherwise_is_not_read_in_parts() -> None:
     with pytest.raises(errors.KnowledgeError, match="not every record starts with its id or name"):
-        load.chunks("metrics/process.yaml")
+        load.split("- {id: a}\n- id: b\n", "made-up.yaml")
+
+
+def test_two_records_with_one_key_are_not_read_in_parts() -> None:
+    with pytest.raises(errors.KnowledgeError, match="two records have the same key"):
+        load.split("- id: a\n- id: a\n", "made-up.yaml")

@@ -41,7 +41,11 @@ def record(path: str, key: str, kind: type[T]) -> T | None:
 @cache
 def chunks(path: str) -> Mapping[str, str]:
     """The YAML text of each record of a file under its key, in the order of the file."""
-    body = text(path)
+    return split(text(path), path)
+
+
+def split(body: str, path: str) -> Mapping[str, str]:
+    """The records of a file's text by their keys. Raises KnowledgeError where they cannot be told apart."""
     starts = list(_START.finditer(body))
     if not starts or len(starts) != len(_RECORD.findall(body)):
         raise errors.KnowledgeError(f"{path}: not every record starts with its id or name on a line of its own")
