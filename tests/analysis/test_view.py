@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rules import build
 
-from llmedic.analysis.view import SOURCES, View, statistic
+from llmedic.analysis.view import SOURCES, View, pair, statistic
 from llmedic.knowledge.conditions import STATISTICS, quantity
 from llmedic.model.deployment import Deployment, Flag, ModelFacts
 from llmedic.model.evidence import Evidence, LogEvent
@@ -137,7 +137,9 @@ def test_a_statistic_is_a_finite_number_or_none(value: Value, name: str) -> None
 
 
 def test_a_path_of_kubernetes_matches_whole_keys() -> None:
-    view = build.view({"kubernetes": [{"kind": "Pod", "spec": {"readinessProbe": None, "prereason": "x", "reason": 1}}]})
+    view = build.view(
+        {"kubernetes": [{"kind": "Pod", "spec": {"readinessProbe": None, "prereason": "x", "reason": 1}}]}
+    )
 
     assert [leaf.path for leaf in view.kubernetes("reason")] == ["spec.reason"]
     assert [leaf.path for leaf in view.kubernetes("spec.readinessProbe")] == ["spec.readinessProbe"]
@@ -146,3 +148,37 @@ def test_a_path_of_kubernetes_matches_whole_keys() -> None:
 def test_no_log_is_not_an_empty_log() -> None:
     assert not View(Evidence()).has_log
     assert View(replace(Evidence(), log_lines=1)).has_log
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "name", "expected"),
+    [
+        (1.0, 2.0, "typical", (1.0, 2.0)),
+        (Quantiles(p50=1.0, p99=3.0), Quantiles(p99=9.0), "typical", (3.0, 9.0)),
+        (Quantiles(p50=1.0), Quantiles(p99=9.0), "typical", None),
+        (Quantiles(p50=1.0, mean=2.0), Quantiles(p50=3.0, mean=4.0), "typical", (2.0, 4.0)),
+        (Quantiles(p99=1.0), Quantiles(p99=9.0), "p99", (1.0, 9.0)),
+        (Quantiles(p99=1.0), Quantiles(p99=inf), "p99", None),
+        (Quantiles(mean=1.0), 4.0, "typical", (1.0, 4.0)),
+        (SERIES, 12.0, "max", (8.0, 12.0)),
+    ],
+)
+def test_a_median_is_never_held_against_a_p99(
+    before: Value, after: Value, name: str, expected: tuple[float, float] | None
+) -> None:
+    assert pair(before, after, name) == expected
+
+
+def test_a_value_moved_from_its_own_before_else_the_previous_window_else_the_baseline() -> None:
+    def origin(observations: object, **periods: object) -> str | None:
+        move = build.view({"observations": observations, **periods}).change("ttft_s", "p99")
+        return move.origin if move else None
+
+    now: dict[str, object] = {"ttft_s": {"p99": 3.8}}
+    both = {"previous": {"ttft_s": {"p99": 1.2}}, "baseline": {"ttft_s": {"p99": 1.0}}}
+
+    assert origin({"ttft_s": {"before": {"p99": 1.2}, "after": {"p99": 3.8}}}, **both) == "before"
+    assert origin(now, **both) == "previous"
+    assert origin(now, previous={"ttft_s": {"p50": 1.2}}, baseline={"ttft_s": {"p99": 1.0}}) == "baseline"
+    assert origin(now, lifetime={"ttft_s": {"p99": 1.0}}) is None
+    assert origin({}, **both) is None

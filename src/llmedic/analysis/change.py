@@ -94,7 +94,7 @@ def utilization_from_free(view: View) -> str:
     if free is not None and total is not None and free > CARD_CONTEXT_GIB:
         fits = floor((free - CARD_CONTEXT_GIB) / total * 100) / 100
         return f"{fits:g}" if share is None or fits < share else ""
-    return f"{round(share - 0.05, 2):g}" if share and share > 0.1 else ""
+    return f"{round(share - 0.05, 2):g}" if share and 0.1 < share <= 1 else ""
 
 
 def tensor_parallel_raise(view: View) -> str:

@@ -12,7 +12,7 @@ from math import inf
 
 from llmedic.analysis import predicates, trends
 from llmedic.analysis.outcome import FALSE, TRUE, Outcome, false, true, unknown
-from llmedic.analysis.view import Reading, View, fact_of, statistic
+from llmedic.analysis.view import Reading, View, fact_of
 from llmedic.knowledge import conditions as c
 from llmedic.model import units
 from llmedic.model.finding import Fact
@@ -128,20 +128,14 @@ def _one_number(condition: c.Ratio, view: View) -> bool:
 
 def _changed(condition: c.Changed, view: View) -> Outcome:
     name, stat = condition.quantity.name, condition.quantity.statistic
-    now = view.observation(name)
-    if now is None:
+    if view.observation(name) is None:
         return unknown(name)
-    if isinstance(now.value, Change):
-        before, origin = statistic(now.value.before, stat), "before"
-    else:
-        earlier = next((found for period in condition.against if (found := view.observation(name, period))), None)
-        before = statistic(earlier.value, stat) if earlier else None
-        origin = earlier.period if earlier else ""
-    after = statistic(now.value, stat)
-    if before is None or after is None:
+    move = view.change(name, stat, condition.against)
+    if move is None:
         return unknown(f"{name} before")
+    before, after, unit = move.before, move.after, move.observation.unit
     factor = after / before if before else (inf if after else 1.0)
-    fact = fact_of(now, stat, after, compared_to=f"{units.show(before, now.unit)} {origin}")
+    fact = fact_of(move.observation, stat, after, compared_to=f"{units.show(before, unit)} {move.origin}")
     return Outcome(holds=condition.bounds.hold(factor), facts=(fact,))
 
 

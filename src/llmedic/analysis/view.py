@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -18,6 +18,8 @@ SOURCES = ("metrics", "engine", "prometheus", "process", "probe", "case", "reque
 """Whom to believe first when several sources give the same name: live counters before log lines."""
 LARGEST = 1e18
 """A file can hold any number; beyond this it is no size, rate or time of anything."""
+BEFORE = ("previous", "baseline")
+"""What a value is compared with unless a rule asks for the lifetime, which contains the window and every past day."""
 STATED = frozenset({"args", "process", "log", "case", "server-info"})
 """Origins that list what the user set: a flag that is missing there has its default."""
 
@@ -28,6 +30,16 @@ class Reading:
 
     number: float
     fact: Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A value before and after, where the before was found, and the observation it is about."""
+
+    before: float
+    after: float
+    origin: str
+    observation: Observation
 
 
 class View:
@@ -64,6 +76,17 @@ class View:
             for (key, when, instance), found in self._observations.items()
             if key == name and when == period and instance
         }
+
+    def change(self, name: str, statistic: str = "typical", against: Sequence[str] = BEFORE) -> Move | None:
+        """How a value moved: from its own before-value, else from the first period of `against` that has it."""
+        now = self.observation(name)
+        if now is None:
+            return None
+        if isinstance(now.value, Change):
+            return _move(now.value.before, now.value.after, statistic, "before", now)
+        earlier = (found for period in against if (found := self.observation(name, period)) is not None)
+        moves = (_move(one.value, now.value, statistic, one.period, now) for one in earlier)
+        return next((move for move in moves if move is not None), None)
 
     def read(self, quantity: Quantity) -> Reading | None:
         """The number that a quantity stands for; None when it was not seen."""
@@ -178,6 +201,26 @@ def statistic(value: Value, name: str) -> float | None:
     return found if found is not None and is_measured(found) else None
 
 
+def pair(before: Value, after: Value, name: str) -> tuple[float, float] | None:
+    """The same statistic of two values; None when they do not both have it.
+
+    A distribution without its mean stands for itself by another statistic, but never a median against a P99.
+    """
+    if isinstance(before, Quantiles) and isinstance(after, Quantiles):
+        for field in _fields(name):
+            first, second = getattr(before, field), getattr(after, field)
+            if first is not None and second is not None and is_measured(first) and is_measured(second):
+                return first, second
+        return None
+    first, second = statistic(before, name), statistic(after, name)
+    return None if first is None or second is None else (first, second)
+
+
+def _move(before: Value, after: Value, name: str, origin: str, about: Observation) -> Move | None:
+    found = pair(before, after, name)
+    return Move(before=found[0], after=found[1], origin=origin, observation=about) if found else None
+
+
 def _of_series(values: Sequence[float], name: str) -> float | None:
     match name:
         case "typical" | "mean":
@@ -197,17 +240,20 @@ def _of_series(values: Sequence[float], name: str) -> float | None:
 
 
 def _of_quantiles(value: Quantiles, name: str) -> float | None:
-    order: Iterable[str]
+    return next((found for field in _fields(name) if (found := getattr(value, field)) is not None), None)
+
+
+def _fields(name: str) -> tuple[str, ...]:
+    """The fields of a distribution that can stand for a statistic, the best first."""
     match name:
         case "typical" | "mean" | "last":
-            order = ("mean", "p50", "p90", "p99", "max")
+            return ("mean", "p50", "p90", "p99", "max")
         case "max":
-            order = ("max", "p99", "p95", "p90")
+            return ("max", "p99", "p95", "p90")
         case "min" | "p50" | "p90" | "p95" | "p99":
-            order = (name,)
+            return (name,)
         case _:
-            return None
-    return next((found for field in order if (found := getattr(value, field)) is not None), None)
+            return ()
 
 
 def _nested(tree: object, path: str) -> object:

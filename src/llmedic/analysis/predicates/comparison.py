@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from llmedic.analysis.outcome import Outcome, unknown
 from llmedic.analysis.predicates.shown import measured, shown
-from llmedic.analysis.view import View, statistic
+from llmedic.analysis.view import View, fact_of, pair, statistic
 from llmedic.model import units
 from llmedic.model.finding import Fact
 from llmedic.model.observation import Change, Series
@@ -169,15 +169,13 @@ def slower_than_before(view: View) -> Outcome:
     """A latency is at least twice what it was in the previous window or in the baseline."""
     compared = False
     for name, stat in (("ttft_s", "p99"), ("e2e_s", "p99"), ("itl_s", "p99"), ("ttft_s", "mean"), ("e2e_s", "mean")):
-        now = view.number(name, stat)
-        before = view.number(name, stat, "previous") or view.number(name, stat, "baseline")
-        if now is None or not before:
+        move = view.change(name, stat)
+        if move is None or not move.before:
             continue
         compared = True
-        if now >= 2 * before and now - before >= 0.1:
-            earlier = f"{units.show(before, 's')} before"
-            fact = Fact(name=f"{name} {stat}", value=units.show(now, "s"), source="metrics", compared_to=earlier)
-            return Outcome(holds=True, facts=(fact,))
+        if move.after >= 2 * move.before and move.after - move.before >= 0.1:
+            earlier = f"{units.show(move.before, 's')} {move.origin}"
+            return Outcome(holds=True, facts=(fact_of(move.observation, stat, move.after, compared_to=earlier),))
     return Outcome(holds=False) if compared else unknown("a baseline")
 
 
@@ -186,17 +184,17 @@ def measured_across_an_upgrade(view: View) -> Outcome:
     compared = False
     for observation in view.evidence.observations:
         if isinstance(observation.value, Change) and observation.name in BETTER_WHEN:
-            before, after = (statistic(side, "typical") for side in (observation.value.before, observation.value.after))
-            compared = compared or bool(before and after)
-            if before and after and _worse(observation.name, before, after):
-                return Outcome(holds=True, facts=(shown(observation, "typical", f"{before:g} before"),))
+            found = pair(observation.value.before, observation.value.after, "typical")
+            compared = compared or bool(found and all(found))
+            if found and all(found) and _worse(observation.name, *found):
+                return Outcome(holds=True, facts=(shown(observation, "typical", f"{found[0]:g} before"),))
     for name in BETTER_WHEN:
-        found = [
+        rows = [
             v for row in view.evidence.bench if name in row.values and (v := statistic(row.values[name], "typical"))
         ]
-        compared = compared or len(found) == 2
-        if len(found) == 2 and (_worse(name, found[0], found[1]) or _worse(name, found[1], found[0])):
-            fact = Fact(name=name, value=f"{found[0]:g}", source="bench", compared_to=f"{found[1]:g} in the other row")
+        compared = compared or len(rows) == 2
+        if len(rows) == 2 and (_worse(name, rows[0], rows[1]) or _worse(name, rows[1], rows[0])):
+            fact = Fact(name=name, value=f"{rows[0]:g}", source="bench", compared_to=f"{rows[1]:g} in the other row")
             return Outcome(holds=True, facts=(fact,))
     return Outcome(holds=False) if compared else unknown("a value before and after the upgrade")
 

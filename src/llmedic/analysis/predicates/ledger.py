@@ -152,7 +152,7 @@ def fraction_is_a_little_above_free(view: View) -> Outcome:
 def model_is_small_for_its_shards(view: View) -> Outcome:
     """So few parameters per shard that collectives and launches cost more than the work they share."""
     degree, size = view.flag("tensor_parallel_size"), parameters_b(view)
-    if not isinstance(degree, int | float) or size is None:
+    if not isinstance(degree, int | float) or not degree >= 1 or size is None:
         return unknown("flag.tensor_parallel_size", "model size")
     fact = Fact(
         name="parameters per shard",
@@ -173,7 +173,7 @@ def weights_exceed_the_cards(view: View) -> Outcome:
     shards = 1.0
     for name in ("tensor_parallel_size", "pipeline_parallel_size"):
         degree = view.flag(name)
-        shards *= degree if isinstance(degree, int | float) and not isinstance(degree, bool) else 1.0
+        shards *= max(1.0, degree) if isinstance(degree, int | float) else 1.0
     need = size * 1e9 * width / shards / 2**30
     fact = Fact(name="weights per card", value=f"{need:.1f} GiB", source="ledger", compared_to=f"{memory:g} GiB")
     return Outcome(holds=need > memory, facts=(fact,))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from llmedic.analysis import trends
 from llmedic.analysis.outcome import Outcome, unknown
 from llmedic.analysis.predicates.shown import extremes, levels, shown
-from llmedic.analysis.view import View, statistic
+from llmedic.analysis.view import View, fact_of, statistic
+from llmedic.model import units
 from llmedic.model.finding import Fact
-from llmedic.model.observation import Change, Series
+from llmedic.model.observation import Series
 
 UNEVEN_WAITING = 3.0
 """Ranks are uneven when the busiest queues at least three times the calmest, and at least ...
@@ -94,11 +95,10 @@ def something_hurts(view: View) -> Outcome:
         if observation is not None and number is not None:
             signs.append((number >= bound, shown(observation, stat)))
     for name in ("ttft_s", "e2e_s", "itl_s", "tpot_s"):
-        observation = view.observation(name)
-        if observation is not None and isinstance(observation.value, Change):
-            before, after = (statistic(side, "typical") for side in (observation.value.before, observation.value.after))
-            if before and after:
-                signs.append((after >= 1.3 * before, shown(observation, "typical")))
+        move = view.change(name)
+        if move is not None and move.before:
+            earlier = f"{units.show(move.before, 's')} {move.origin}"
+            signs.append((move.after >= 1.3 * move.before, fact_of(move.observation, "typical", move.after, earlier)))
     if not signs:
         return unknown("requests_waiting", "ttft_s")
     return Outcome(holds=any(bad for bad, _ in signs), facts=tuple(fact for bad, fact in signs if bad))
