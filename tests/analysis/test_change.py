@@ -11,13 +11,32 @@ from hypothesis import strategies as st
 from tests.rules import build
 
 from llmedic.analysis import change
+from llmedic.analysis.view import View
 from llmedic.knowledge import causes
 from llmedic.knowledge.schema import Advice, Text
 from llmedic.model.deployment import Flag
 from llmedic.model.evidence import Evidence
 from llmedic.model.observation import Observation
 
-START = "ValueError: Free memory on device cuda:0 ({free}/80.00 GiB) on startup is less than desired GPU memory utilization ({share}, 72.0 GiB)."
+START = (
+    "ValueError: Free memory on device cuda:0 ({free}/80.00 GiB) on startup is less than desired GPU memory "
+    "utilization ({share}, 72.0 GiB)."
+)
+
+
+def pool(tokens: float, each: float = 3300) -> dict[str, float]:
+    return {"kv_cache_tokens": tokens, "prompt_tokens_mean": each * 0.9, "output_tokens_mean": each * 0.1}
+
+
+def at_the_cap(usage: float) -> dict[str, object]:
+    return {
+        "flags": {"max_num_seqs": 64},
+        "observations": {"requests_running": 64, "kv_cache_usage_ratio": usage},
+    }
+
+
+def slots(context: float) -> dict[str, object]:
+    return {"flags": {"max_num_seqs": 4, "ctx_size": context}, "observations": {"prompt_tokens_max": 6000}}
 
 
 def computed(name: str, **case: object) -> str:
@@ -31,14 +50,14 @@ def advice(variable: str, value: str = "") -> Advice:
 @pytest.mark.parametrize(
     ("name", "case", "expected"),
     [
-        ("seqs_from_pool", {"observations": {"kv_cache_tokens": 100_000, "prompt_tokens_mean": 3000, "output_tokens_mean": 300}}, "30"),
-        ("seqs_from_pool", {"observations": {"kv_cache_tokens": 100, "prompt_tokens_mean": 3000, "output_tokens_mean": 300}}, "1"),
+        ("seqs_from_pool", {"observations": pool(100_000)}, "30"),
+        ("seqs_from_pool", {"observations": pool(100)}, "1"),
         ("seqs_from_pool", {"observations": {"kv_cache_tokens": 100_000, "prompt_tokens_mean": 3000}}, ""),
-        ("seqs_from_pool", {"observations": {"kv_cache_tokens": 100, "prompt_tokens_mean": 0, "output_tokens_mean": 0}}, ""),
+        ("seqs_from_pool", {"observations": pool(100, each=0)}, ""),
         ("seqs_raise", {"flags": {"max_num_seqs": 64}}, "128"),
-        ("seqs_raise", {"flags": {"max_num_seqs": 64}, "observations": {"requests_running": 64, "kv_cache_usage_ratio": 0.6}}, "96"),
-        ("seqs_raise", {"flags": {"max_num_seqs": 64}, "observations": {"requests_running": 64, "kv_cache_usage_ratio": 0.0}}, "128"),
-        ("seqs_raise", {"flags": {"max_num_seqs": 64}, "observations": {"requests_running": 64, "kv_cache_usage_ratio": 0.95}}, ""),
+        ("seqs_raise", at_the_cap(0.6), "96"),
+        ("seqs_raise", at_the_cap(0.0), "128"),
+        ("seqs_raise", at_the_cap(0.95), ""),
         ("seqs_raise", {"observations": {"requests_running": 32}}, "64"),
         ("seqs_raise", {}, ""),
         ("model_len_from_pool", {"observations": {"kv_cache_tokens": 20_000}}, "19968"),
@@ -63,7 +82,7 @@ def advice(variable: str, value: str = "") -> Advice:
         ("timeout_from_ttft", {}, ""),
         ("keepalive_from_idle", {"observations": {"proxy_idle_s": 60, "server_keepalive_s": 5}}, "65 s"),
         ("keepalive_from_idle", {}, ""),
-        ("ctx_from_slots", {"flags": {"max_num_seqs": 4, "ctx_size": 8192}, "observations": {"prompt_tokens_max": 6000}}, "24000"),
+        ("ctx_from_slots", slots(8192), "24000"),
         ("ctx_from_slots", {"flags": {"max_num_seqs": 4, "max_model_len": 4096}}, "16384"),
         ("ctx_from_slots", {}, ""),
         ("threads_from_quota", {"observations": {"cpu_quota_cores": 4.5}}, "4"),
@@ -82,13 +101,13 @@ def test_a_value_is_computed_or_left_out(name: str, case: dict[str, object], exp
 @pytest.mark.parametrize(
     ("name", "case"),
     [
-        ("seqs_from_pool", {"flags": {"max_num_seqs": 30}, "observations": {"kv_cache_tokens": 100_000, "prompt_tokens_mean": 3000, "output_tokens_mean": 300}}),
+        ("seqs_from_pool", {"flags": {"max_num_seqs": 30}, "observations": pool(100_000)}),
         ("model_len_from_pool", {"flags": {"max_model_len": 19968}, "observations": {"kv_cache_tokens": 20_000}}),
         ("model_len_from_pool", {"flags": {"max_model_len": 4096}, "observations": {"kv_cache_tokens": 20_000}}),
-        ("utilization_from_free", {"flags": {"gpu_memory_utilization": 0.5}, "log": START.format(free="60.00", share="0.5")}),
+        ("utilization_from_free", {"log": START.format(free="60.00", share="0.5")}),
         ("timeout_from_ttft", {"observations": {"ttft_s": {"p99": 20}, "gateway_timeout_s": 60}}),
         ("keepalive_from_idle", {"observations": {"proxy_idle_s": 60, "server_keepalive_s": 75}}),
-        ("ctx_from_slots", {"flags": {"max_num_seqs": 4, "ctx_size": 32768}, "observations": {"prompt_tokens_max": 6000}}),
+        ("ctx_from_slots", slots(32768)),
     ],
 )  # fmt: skip
 def test_a_limit_is_never_moved_the_wrong_way(name: str, case: dict[str, object]) -> None:
@@ -147,17 +166,17 @@ settings = ("max_num_seqs", "max_model_len", "max_num_batched_tokens", "tensor_p
 
 @given(
     st.dictionaries(st.sampled_from(names), st.floats()),
-    st.dictionaries(st.sampled_from(settings), st.one_of(st.floats(), st.integers(), st.booleans(), st.text(), st.none())),
+    st.dictionaries(
+        st.sampled_from(settings), st.one_of(st.floats(), st.integers(), st.booleans(), st.text(), st.none())
+    ),
     st.sampled_from(sorted(change.VALUES)),
-)  # fmt: skip
+)
 def test_any_evidence_gives_a_value_or_none(
     seen: dict[str, float], set_: dict[str, str | float | bool | None], name: str
 ) -> None:
-    observations = tuple(
-        Observation(name=key, value=value, unit="", source="metrics") for key, value in seen.items()
-    )
+    observations = tuple(Observation(name=key, value=value, unit="", source="metrics") for key, value in seen.items())
     flags = tuple(Flag(name=key, value=value) for key, value in set_.items())
     evidence = Evidence(observations=observations)
-    view = build.View(replace(evidence, deployment=replace(evidence.deployment, flags=flags)))
+    view = View(replace(evidence, deployment=replace(evidence.deployment, flags=flags)))
 
     assert re.fullmatch(r"|bfloat16|-?\d+(\.\d+)?( s)?", change.VALUES[name](view))

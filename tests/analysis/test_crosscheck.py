@@ -95,7 +95,9 @@ def test_a_green_health_check_over_a_dead_engine() -> None:
     assert found.second.compared_to == "no token in the window"
 
 
-@pytest.mark.parametrize("changes", [{"api_health_status": 503}, {"output_tokens_count": 9}, {"api_health_status": None}])
+@pytest.mark.parametrize(
+    "changes", [{"api_health_status": 503}, {"output_tokens_count": 9}, {"api_health_status": None}]
+)
 def test_health_that_fits_is_no_contradiction(changes: build.Case) -> None:
     case = build.merged(STALLED, {"observations": changes})
     assert isinstance(case, dict)

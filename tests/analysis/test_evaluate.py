@@ -78,7 +78,8 @@ def test_unknown_says_what_is_missing_and_nothing_else_does_at_the_top(tree: c.C
 @pytest.mark.parametrize(
     ("bound", "number", "expected"),
     [
-        ({"above": 5}, 5, False), ({"above": 5}, 5.01, True), ({"at_least": 5}, 5, True), ({"at_least": 5}, 4.99, False),
+        ({"above": 5}, 5, False), ({"above": 5}, 5.01, True), ({"at_least": 5}, 5, True),
+        ({"at_least": 5}, 4.99, False),
         ({"below": 5}, 5, False), ({"below": 5}, 4.99, True), ({"at_most": 5}, 5, True), ({"at_most": 5}, 5.01, False),
         ({"equals": 5}, 5, True), ({"equals": 5}, 5.01, False), ({"above": 1, "below": 3}, 2, True),
         ({"above": 1, "below": 3}, 3, False),
@@ -140,7 +141,10 @@ def test_something_after_nothing_is_without_limit_more_and_nothing_after_nothing
 
 def test_a_line_that_is_not_there_says_something_only_if_a_log_was_read() -> None:
     raw: dict[str, object] = {"log": ["vllm-free-memory-low", "vllm-free-memory-low-at-held"]}
-    line = "ValueError: Free memory on device cuda:0 (30.0/80.0 GiB) on startup is less than desired GPU memory utilization (0.9, 72.0 GiB)."
+    line = (
+        "ValueError: Free memory on device cuda:0 (30.0/80.0 GiB) on startup is less than desired GPU memory "
+        "utilization (0.9, 72.0 GiB)."
+    )
 
     assert holds(raw) is None
     assert holds(raw, log="INFO nothing of interest") is False

@@ -63,7 +63,10 @@ CALM: build.Case = {
         "api_health_status": 200,
     },
 }
-START_FAILED = "ValueError: Free memory on device cuda:0 (30.00/80.00 GiB) on startup is less than desired GPU memory utilization (0.9, 72.0 GiB)."
+START_FAILED = (
+    "ValueError: Free memory on device cuda:0 (30.00/80.00 GiB) on startup is less than desired GPU memory "
+    "utilization (0.9, 72.0 GiB)."
+)
 
 
 def judged(case: build.Case, **changes: object) -> Verdict:
@@ -94,7 +97,7 @@ def test_a_surge_of_long_contexts_that_thrashes_the_cache_is_named_and_its_conse
 
 
 def test_its_numbers_alone_are_enough_without_the_preemptions() -> None:
-    quiet = {name: None for name in ("preemptions_per_min", "requests_waiting", "kv_cache_usage_ratio")}
+    quiet = dict.fromkeys(("preemptions_per_min", "requests_waiting", "kv_cache_usage_ratio"))
 
     assert judged(SURGE, observations=quiet).causes[0].id == "long-context-surge-cache-thrash"
 
@@ -110,7 +113,12 @@ def test_a_calm_window_is_healthy_and_stands_alone() -> None:
 
 
 def test_preemptions_of_an_incident_long_over_raise_no_alarm() -> None:
-    old = {"preemptions_total": 48_000, "preemptions_per_min": 3.0, "ttft_s": {"p99": 40.0}, "kv_cache_usage_ratio": 1.0}
+    old = {
+        "preemptions_total": 48_000,
+        "preemptions_per_min": 3.0,
+        "ttft_s": {"p99": 40.0},
+        "kv_cache_usage_ratio": 1.0,
+    }
 
     verdict = judged(CALM, lifetime=old)
 

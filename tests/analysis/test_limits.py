@@ -79,6 +79,6 @@ def test_a_stall_is_said_before_a_full_pool() -> None:
 def test_every_limit_has_a_name_in_both_languages_and_a_case() -> None:
     assert {name for name, _ in CASES} == set(limits.NAMES)
     assert all(english and chinese for english, chinese in limits.NAMES.values())
-    chinese = limits.of(build.view(BUSY | {"flags": {"max_num_seqs": 20}}), "zh")
+    chinese = limits.of(build.view({**BUSY, "flags": {"max_num_seqs": 20}}), "zh")
     assert chinese is not None
     assert chinese.summary.startswith(limits.NAMES["sequence-cap"][1])

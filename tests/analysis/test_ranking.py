@@ -136,10 +136,8 @@ def test_a_cause_that_does_not_stand_by_itself_hides_nothing() -> None:
 
 
 def test_only_the_topmost_cause_of_a_chain_is_shown() -> None:
-    found = ranking.rank(
-        [finding("gateway-timeout-too-short", 0.9), finding("client-retry-storm", 0.86), finding("overload-deep-queue", 0.8)],
-        NOTHING, KNOWN, causes.downstream,
-    )  # fmt: skip
+    chain = (("gateway-timeout-too-short", 0.9), ("client-retry-storm", 0.86), ("overload-deep-queue", 0.8))
+    found = ranking.rank([finding(cause, said) for cause, said in chain], NOTHING, KNOWN, causes.downstream)
 
     assert found[0].cause == "gateway-timeout-too-short"
     assert found[0].beneath == ("client-retry-storm", "overload-deep-queue")

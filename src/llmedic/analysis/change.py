@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import ceil, floor
 
 from llmedic.analysis.predicates import ledger
-from llmedic.analysis.view import View, is_measured
+from llmedic.analysis.view import View
 from llmedic.knowledge.schema import Advice
 from llmedic.model.deployment import FlagValue
 from llmedic.model.verdict import Change
@@ -45,13 +45,6 @@ def _shown(value: FlagValue) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _flag(view: View, name: str) -> float | None:
-    found = view.flag(name)
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        return None
-    return float(found) if is_measured(found) else None
-
-
 def _tokens_per_request(view: View) -> float | None:
     prompt, answer = view.number("prompt_tokens_mean"), view.number("output_tokens_mean")
     return None if prompt is None or answer is None else prompt + answer
@@ -62,13 +55,13 @@ def seqs_from_pool(view: View) -> str:
     pool, each = view.number("kv_cache_tokens"), _tokens_per_request(view)
     if not pool or each is None or each < 1:
         return ""
-    fits, cap = floor(pool / each), _flag(view, "max_num_seqs")
+    fits, cap = floor(pool / each), view.setting("max_num_seqs")
     return str(max(1, fits)) if cap is None or fits < cap else ""
 
 
 def seqs_raise(view: View) -> str:
     """Twice the cap, but no more than the KV pool holds."""
-    cap = _flag(view, "max_num_seqs") or view.number("requests_running", "max")
+    cap = view.setting("max_num_seqs") or view.number("requests_running", "max")
     if not cap:
         return ""
     wanted = cap * ROOM_FACTOR
@@ -83,14 +76,14 @@ def model_len_from_pool(view: View) -> str:
     pool = view.number("kv_cache_tokens") or view.number("servable_tokens")
     if not pool or pool < 256:
         return ""
-    fits, now = floor(pool / 256) * 256, _flag(view, "max_model_len")
+    fits, now = floor(pool / 256) * 256, view.setting("max_model_len")
     return str(fits) if now is None or fits < now else ""
 
 
 def utilization_from_free(view: View) -> str:
     """The share of the card that is free, less half a GiB, to two decimals."""
     free, total = ledger.memory_at_start(view)
-    share = _flag(view, "gpu_memory_utilization")
+    share = view.setting("gpu_memory_utilization")
     if free is not None and total is not None and free > CARD_CONTEXT_GIB:
         fits = floor((free - CARD_CONTEXT_GIB) / total * 100) / 100
         return f"{fits:g}" if share is None or fits < share else ""
@@ -99,19 +92,19 @@ def utilization_from_free(view: View) -> str:
 
 def tensor_parallel_raise(view: View) -> str:
     """Twice the shards."""
-    degree = _flag(view, "tensor_parallel_size")
+    degree = view.setting("tensor_parallel_size")
     return str(int(degree * 2)) if degree else ""
 
 
 def token_budget_raise(view: View) -> str:
     """Twice the budget, or 2,048 tokens where it is less."""
-    budget = _flag(view, "max_num_batched_tokens")
+    budget = view.setting("max_num_batched_tokens")
     return str(int(max(2048, budget * 2))) if budget else ""
 
 
 def token_budget_lower(view: View) -> str:
     """Half the budget, but not below 512 tokens, under which prefill itself becomes the limit."""
-    budget = _flag(view, "max_num_batched_tokens")
+    budget = view.setting("max_num_batched_tokens")
     return str(int(max(512, budget // 2))) if budget and budget > 512 else ""
 
 
@@ -129,8 +122,8 @@ def keepalive_from_idle(view: View) -> str:
 
 def ctx_from_slots(view: View) -> str:
     """What one request needs, times the slots."""
-    slots = _flag(view, "max_num_seqs")
-    need, now = view.number("prompt_tokens_max", "max") or _flag(view, "max_model_len"), _flag(view, "ctx_size")
+    slots = view.setting("max_num_seqs")
+    need, now = view.number("prompt_tokens_max", "max") or view.setting("max_model_len"), view.setting("ctx_size")
     return str(ceil(need * slots)) if slots and need and (now is None or need * slots > now) else ""
 
 
@@ -147,7 +140,7 @@ def dtype_bfloat16(_: View) -> str:
 
 def concurrency_from_pool(view: View) -> str:
     """As many connections as the engine admits sequences."""
-    cap = _flag(view, "max_num_seqs") or DEFAULT_SEQS
+    cap = view.setting("max_num_seqs") or DEFAULT_SEQS
     highest = view.number("requests_running", "max")
     return str(int(cap)) if highest is None or cap > highest else str(int(highest * ROOM_FACTOR))
 

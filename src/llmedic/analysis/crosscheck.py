@@ -76,10 +76,10 @@ def _plain(value: object) -> str:
 
 
 def _pool_arithmetic(view: View) -> list[Disagreement]:
-    blocks, size = view.number("kv_blocks_count"), view.flag("block_size")
+    blocks, size = view.number("kv_blocks_count"), view.setting("block_size")
     pool = view.observation("kv_cache_tokens")
     stated = statistic(pool.value, "typical") if pool else None
-    if not blocks or isinstance(size, bool) or not isinstance(size, int | float) or pool is None or not stated:
+    if not blocks or not size or pool is None or not stated:
         return []
     counted = blocks * size
     if abs(counted - stated) <= TOLERANCE * max(counted, stated):

@@ -87,21 +87,20 @@ def _kv_pool(view: View) -> Found:
 
 
 def _sequence_cap(view: View) -> Found:
-    running, cap = _read(view, "requests_running", "max"), view.flag("max_num_seqs")
+    running, cap = _read(view, "requests_running", "max"), view.setting("max_num_seqs")
     if running is None or _waiting(view) < 1:
         return None
-    known = isinstance(cap, int | float) and not isinstance(cap, bool)
-    at_cap = known and running.number >= AT_CAP * float(cap or 0)
-    if not at_cap and (known or not scheduling.running_is_pinned(view).holds):
+    at_cap = cap is not None and running.number >= AT_CAP * cap
+    if not at_cap and (cap is not None or not scheduling.running_is_pinned(view).holds):
         return None
-    limit = f"max_num_seqs {cap:g}" if known else "a constant count (max_num_seqs is not in the metrics)"
+    limit = f"max_num_seqs {cap:g}" if cap is not None else "a constant count (max_num_seqs is not in the metrics)"
     fact = Fact(name="requests_running max", value=running.fact.value, source=running.fact.source, compared_to=limit)
     return BindingLimit(limit="sequence-cap", facts=(fact,))
 
 
 def _token_budget(view: View) -> Found:
-    tokens, budget = _read(view, "batch_tokens_mean"), view.flag("max_num_batched_tokens")
-    if tokens is None or isinstance(budget, bool) or not isinstance(budget, int | float) or _waiting(view) < 1:
+    tokens, budget = _read(view, "batch_tokens_mean"), view.setting("max_num_batched_tokens")
+    if tokens is None or budget is None or _waiting(view) < 1:
         return None
     if tokens.number < 0.9 * budget:
         return None

@@ -111,6 +111,14 @@ class View:
             return self.flags[name].value
         return self._default(name) if self.flags_stated else None
 
+    def setting(self, name: str) -> float | None:
+        """The flag's value where it is a number, else None."""
+        return as_number(self.flag(name))
+
+    def size(self, path: str) -> float | None:
+        """A fact where it is a number, else None."""
+        return as_number(self.fact(path))
+
     def knows_flag(self, name: str) -> bool:
         """Whether the flag's state is known, set or not."""
         return name in self.flags or self.flags_stated
@@ -160,9 +168,10 @@ class View:
 
     @staticmethod
     def _number_fact(name: str, found: object, *, source: str) -> Reading | None:
-        if isinstance(found, bool) or not isinstance(found, int | float) or not is_measured(found):
+        number = as_number(found)
+        if number is None:
             return None
-        return Reading(number=float(found), fact=Fact(name=name, value=units.show(found), source=source))
+        return Reading(number=number, fact=Fact(name=name, value=units.show(number), source=source))
 
 
 def fact_of(observation: Observation, statistic: str, number: float, compared_to: str = "") -> Fact:
@@ -184,6 +193,13 @@ def fact_of(observation: Observation, statistic: str, number: float, compared_to
 def is_measured(number: float) -> bool:
     """Whether a number can have been measured: NaN and infinity cannot, whatever size of number Python holds."""
     return abs(number) < LARGEST
+
+
+def as_number(found: object) -> float | None:
+    """What was written somewhere, if it is a number that something can be computed with."""
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    return float(found) if is_measured(found) else None
 
 
 def statistic(value: Value, name: str) -> float | None:

@@ -15,6 +15,8 @@ TAKEN_SHARE = 0.15
 """Somebody else holds the card when more than 15 % of it is taken before the engine starts; contexts take less."""
 FREE_AT_START = "vllm-free-memory-low"
 """The log pattern (with its variants) that tells what was free and what the card has."""
+USUAL_BLOCK = 16.0
+"""Tokens in a KV block where nobody says otherwise."""
 SMALL_SHARD_B = 8.0
 """A shard below eight billion parameters gives a modern GPU too little work per step to hide the collectives."""
 BYTES_PER_PARAMETER = {
@@ -39,9 +41,9 @@ def pool_demand_exceeds_pool(view: View) -> Outcome:
     together = view.number("client_concurrency") or view.number("requests_running", "max")
     if pool is None or prompt is None or answer is None or together is None:
         return unknown("kv_cache_tokens", "prompt_tokens_mean", "output_tokens_mean", "client_concurrency")
-    cap = view.flag("max_num_seqs")
-    if isinstance(cap, int | float):
-        together = min(together, float(cap))
+    cap = view.setting("max_num_seqs")
+    if cap:
+        together = min(together, cap)
     demand = together * (prompt + answer)
     fact = Fact(
         name="KV demand",
@@ -60,9 +62,8 @@ def one_request_exceeds_pool(view: View) -> Outcome:
     pool = view.number("servable_tokens") or _pool_tokens(view)
     prompt = view.number("prompt_tokens_max", "max") or view.number("prompt_tokens_mean")
     answer = view.number("output_tokens_max", "max") or view.number("output_tokens_mean") or 0.0
-    limit = view.flag("max_model_len")
-    need = prompt + answer if prompt is not None else limit
-    if pool is None or isinstance(need, bool) or not isinstance(need, int | float):
+    need = prompt + answer if prompt is not None else view.setting("max_model_len")
+    if pool is None or need is None:
         return unknown("kv_cache_tokens", "prompt_tokens_max")
     fact = Fact(
         name="one request",
@@ -75,25 +76,23 @@ def one_request_exceeds_pool(view: View) -> Outcome:
 
 def _pool_tokens(view: View) -> float | None:
     """The usable pool: what was measured, or blocks x block size as they were set, less the reserved block."""
-    size = view.flag("block_size")
-    block = float(size) if isinstance(size, int | float) and not isinstance(size, bool) else 16.0
-    blocks = view.number("kv_blocks_count") or view.flag("num_gpu_blocks_override")
-    if isinstance(blocks, int | float) and not isinstance(blocks, bool):
-        return (blocks - 1) * block
+    blocks = view.number("kv_blocks_count") or view.setting("num_gpu_blocks_override")
+    if blocks:
+        return (blocks - 1) * (view.setting("block_size") or USUAL_BLOCK)
     return view.number("kv_cache_tokens")
 
 
 def tensor_parallel_does_not_divide(view: View) -> Outcome:
     """Heads, or the quantisation groups of the intermediate size, cannot be split evenly over the TP degree."""
-    degree = view.flag("tensor_parallel_size")
-    heads, wide = view.fact("model.num_attention_heads"), view.fact("model.intermediate_size")
-    group = view.fact("model.quantization_config.group_size")
-    if not isinstance(degree, int | float) or degree < 2:
+    degree = view.setting("tensor_parallel_size")
+    heads, wide = view.size("model.num_attention_heads"), view.size("model.intermediate_size")
+    group = view.size("model.quantization_config.group_size")
+    if degree is None or degree < 2:
         return unknown("flag.tensor_parallel_size") if degree is None else FALSE
     checks: list[tuple[str, float]] = []
-    if isinstance(heads, int | float):
+    if heads is not None:
         checks.append(("attention heads per shard", heads / degree))
-    if isinstance(wide, int | float) and isinstance(group, int | float) and group > 0:
+    if wide is not None and group is not None and group >= 1:
         checks.append(("quantisation groups per shard", wide / group / degree))
     if not checks:
         return unknown("model.num_attention_heads", "model.intermediate_size")
@@ -104,13 +103,13 @@ def tensor_parallel_does_not_divide(view: View) -> Outcome:
 
 def served_length_beyond_positions(view: View) -> Outcome:
     """The announced maximum length is larger than the model's real range of positions."""
-    positions, factor = view.fact("model.max_position_embeddings"), view.fact("model.rope_scaling.factor")
-    original = view.fact("model.rope_scaling.original_max_position_embeddings")
-    served = view.flag("max_model_len")
-    if not isinstance(positions, int | float) or not isinstance(served, int | float):
+    positions, factor = view.size("model.max_position_embeddings"), view.size("model.rope_scaling.factor")
+    original = view.size("model.rope_scaling.original_max_position_embeddings")
+    served = view.setting("max_model_len")
+    if positions is None or served is None:
         return unknown("model.max_position_embeddings", "flag.max_model_len")
-    reach = float(positions)
-    if isinstance(original, int | float) and isinstance(factor, int | float):
+    reach = positions
+    if original is not None and factor is not None:
         reach = max(reach, original * factor)
     fact = Fact(name="max_model_len", value=units.show(served, "tokens"), source="ledger",
                 compared_to=f"{units.show(reach, 'tokens')} of positions")  # fmt: skip
@@ -120,8 +119,8 @@ def served_length_beyond_positions(view: View) -> Outcome:
 def more_threads_than_quota(view: View) -> Outcome:
     """Threads (or the host's cores they are sized from) outnumber the CPU quota."""
     quota = view.number("cpu_quota_cores")
-    threads = view.number("threads_count") or view.fact("hardware.host_cpus")
-    if quota is None or not isinstance(threads, int | float):
+    threads = view.number("threads_count") or view.size("hardware.host_cpus")
+    if quota is None or threads is None:
         return unknown("cpu_quota_cores", "threads_count")
     fact = Fact(
         name="threads or host cores", value=f"{threads:g}", source="ledger", compared_to=f"{quota:g} cores of quota"
@@ -141,18 +140,18 @@ def much_memory_is_taken_at_start(view: View) -> Outcome:
 def fraction_is_a_little_above_free(view: View) -> Outcome:
     """The wanted share of the card is above what is free, by no more than contexts and displays take."""
     free, total = memory_at_start(view)
-    share = view.flag("gpu_memory_utilization")
+    share = view.setting("gpu_memory_utilization")
     if free is None or total is None:
         return unknown("free and total device memory at start")
-    wanted = share * total if isinstance(share, int | float) and not isinstance(share, bool) else total * 0.9
+    wanted = total * (0.9 if share is None else share)
     fact = Fact(name="free at start", value=f"{free:g} GiB", source="log", compared_to=f"{wanted:.2f} GiB wanted")
     return Outcome(holds=total - free <= TAKEN_SHARE * total and free < wanted * 1.001, facts=(fact,))
 
 
 def model_is_small_for_its_shards(view: View) -> Outcome:
     """So few parameters per shard that collectives and launches cost more than the work they share."""
-    degree, size = view.flag("tensor_parallel_size"), parameters_b(view)
-    if not isinstance(degree, int | float) or not degree >= 1 or size is None:
+    degree, size = view.setting("tensor_parallel_size"), parameters_b(view)
+    if degree is None or degree < 1 or size is None:
         return unknown("flag.tensor_parallel_size", "model size")
     fact = Fact(
         name="parameters per shard",
@@ -165,15 +164,14 @@ def model_is_small_for_its_shards(view: View) -> Outcome:
 
 def weights_exceed_the_cards(view: View) -> Outcome:
     """Parameters x bytes / shards is more than one card holds."""
-    size, memory = parameters_b(view), view.fact("hardware.memory_gib")
-    if size is None or not isinstance(memory, int | float):
+    size, memory = parameters_b(view), view.size("hardware.memory_gib")
+    if size is None or not memory:
         return unknown("model size", "hardware.memory_gib")
     named = f"{view.fact('model.name') or ''} {view.flag('quantization') or ''} {view.fact('model.quantization') or ''}"
     width = next((b for word, b in BYTES_PER_PARAMETER.items() if word in named.lower()), 2.0)
     shards = 1.0
     for name in ("tensor_parallel_size", "pipeline_parallel_size"):
-        degree = view.flag(name)
-        shards *= max(1.0, degree) if isinstance(degree, int | float) else 1.0
+        shards *= max(1.0, view.setting(name) or 1.0)
     need = size * 1e9 * width / shards / 2**30
     fact = Fact(name="weights per card", value=f"{need:.1f} GiB", source="ledger", compared_to=f"{memory:g} GiB")
     return Outcome(holds=need > memory, facts=(fact,))

@@ -140,8 +140,8 @@ def running_at_a_round_number(view: View) -> Outcome:
         return unknown("requests_running")
     highest = statistic(running.value, "max") or 0.0
     lowest = statistic(running.value, "min") or highest
-    cap = view.flag("max_num_seqs")
-    at_cap = isinstance(cap, int | float) and highest >= cap
+    cap = view.setting("max_num_seqs")
+    at_cap = cap is not None and highest >= cap
     rounded = highest in (32, 50, 64, 100, 128, 200, 250, 256, 300, 400, 500, 512, 1000, 1024)
     return Outcome(holds=rounded and lowest >= 0.9 * highest and not at_cap, facts=(shown(running, "max"),))
 
