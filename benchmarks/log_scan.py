@@ -105,7 +105,13 @@ def _read(path: Path) -> None:
     print(f"{peak_mib:.0f} {found.log_lines:,} lines, {len(found.observations)} observations, {events}")
 
 
-def main(size_gib: float) -> int:
+def main() -> None:
+    """Measure one gibibyte."""
+    measure(1.0)
+
+
+def measure(size_gib: float) -> int:
+    """Time and memory on a log of that size; 0 when the targets are met."""
     with tempfile.TemporaryDirectory() as folder:
         log, literals = Path(folder) / "vllm.log", Path(folder) / "literals"
         literals.write_text("".join(f"{literal}\n" for literal in patterns.literals()))
@@ -127,4 +133,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--read"]:
         _read(Path(sys.argv[2]))
         sys.exit(0)
-    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
+    sys.exit(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))

@@ -160,12 +160,12 @@ def _live(
         )
     pids = planned.pids or tuple(pid for url in planned.urls if (pid := _local_pid(url)) is not None)
     if pids:
-        tasks["process"] = partial(process.capture, pids, window_s=window_s)
+        tasks["process"] = partial(process.capture, pids, window_s=window_s, clock=time.time, sleep=time.sleep)
     return tasks
 
 
 def _local_pid(url: str) -> int | None:
-    """The process that listens behind a loopback URL: its CPU and its limits are evidence that costs nothing."""
+    """The engine that listens behind a loopback URL: its CPU and its limits are evidence that costs nothing."""
     from llmedic.collect import process
 
     parts = urlsplit(url)
@@ -174,7 +174,8 @@ def _local_pid(url: str) -> int | None:
         local = parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback
     except ValueError:
         return None
-    return process.find_listener(port) if local else None
+    pid = process.find_listener(port) if local else None
+    return pid if pid is not None and process.is_engine(pid) else None
 
 
 def _kept(name: str, result: Sequence[Raw] | Exception) -> list[Raw]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from llmedic.collect.process.capture import SOURCE, capture, find_listener
+from llmedic.collect.process.capture import SOURCE, capture, find_listener, is_engine
 from llmedic.knowledge import vocabulary
 from llmedic.model.deployment import Deployment, HardwareFacts
 from llmedic.model.evidence import Evidence, Gap, LogEvent

@@ -76,6 +76,14 @@ def find_listener(port: int) -> int | None:
     return min((pid for pid in pids if pid is not None), default=None)
 
 
+def is_engine(pid: int) -> bool:
+    """Whether the process was started as an engine, and not as a proxy or a tunnel to one elsewhere."""
+    try:
+        return bool(engine_of(psutil.Process(pid).cmdline()))
+    except (psutil.Error, OSError):
+        return False
+
+
 def engine_of(words: Sequence[str]) -> str:
     """The engine a command line starts; "" when it is none we know."""
     text = " ".join(words).lower()
