@@ -13,7 +13,7 @@ from llmedic.model.evidence import Evidence, Gap, LogEvent
 from llmedic.model.observation import Observation, Series
 from llmedic.model.raw import Raw
 
-__all__ = ["SOURCE", "capture", "find_listener", "read"]
+__all__ = ["SOURCE", "capture", "find_listener", "is_engine", "read"]
 
 _GIB = 1 << 30
 _ENGINE_NAMES = ("enginecore", "worker", "scheduler", "rayworker", "multiproc", "shard")
