@@ -17,6 +17,14 @@ from llmedic.model.evidence import BenchRow, Evidence
 from llmedic.model.observation import Observation
 
 
+def busy(**values: float) -> dict[str, float]:
+    return {"requests_waiting": 1, **values}
+
+
+def idle(**values: float) -> dict[str, float]:
+    return {"requests_waiting": 0, **values}
+
+
 def outcome(name: str, **case: object) -> Outcome:
     return PREDICATES[name](build.view(case))
 
@@ -101,10 +109,10 @@ def test_running_is_pinned(values: list[float], waiting: float, expected: bool |
         ({"requests_waiting": 6}, {"requests_waiting": 2}, True),
         ({"requests_waiting": 6}, {"requests_waiting": 2.1}, False),
         ({"requests_waiting": 3}, {"requests_waiting": 0}, False),
-        ({"requests_waiting": 1, "kv_cache_usage_ratio": 0.9}, {"requests_waiting": 0, "kv_cache_usage_ratio": 0.61}, False),
-        ({"requests_waiting": 1, "kv_cache_usage_ratio": 1.0}, {"requests_waiting": 0, "kv_cache_usage_ratio": 0.7}, True),
-        ({"requests_waiting": 1, "requests_running": 12}, {"requests_waiting": 0, "requests_running": 8.1}, False),
-        ({"requests_waiting": 1, "requests_running": 13}, {"requests_waiting": 0, "requests_running": 8.8}, False),
+        (busy(kv_cache_usage_ratio=0.9), idle(kv_cache_usage_ratio=0.61), False),
+        (busy(kv_cache_usage_ratio=1.0), idle(kv_cache_usage_ratio=0.7), True),
+        (busy(requests_running=12), idle(requests_running=8.1), False),
+        (busy(requests_running=13), idle(requests_running=8.8), False),
         ({"requests_running": 40}, {"requests_running": 1}, False),
     ],
 )  # fmt: skip
@@ -141,9 +149,11 @@ def test_the_size_of_a_model_is_in_its_name(name: str, expected: float | None) -
 @pytest.mark.parametrize(
     ("flags", "quantised", "memory", "expected"),
     [
-        ({}, "", 130.3, True), ({}, "", 130.5, False), ({"tensor_parallel_size": 2}, "", 65.2, False),
+        ({}, "", 130.3, True), ({}, "", 130.5, False),
+        ({"tensor_parallel_size": 2}, "", 65.2, False),
         ({"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, "", 32.5, True),
-        ({"quantization": "fp8"}, "", 65.1, True), ({"quantization": "awq"}, "", 32.7, False), ({}, "-AWQ", 32.7, False),
+        ({"quantization": "fp8"}, "", 65.1, True), ({"quantization": "awq"}, "", 32.7, False),
+        ({}, "-AWQ", 32.7, False),
     ],
 )  # fmt: skip
 def test_weights_exceed_the_cards(flags: dict[str, object], quantised: str, memory: float, expected: bool) -> None:
