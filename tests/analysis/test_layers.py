@@ -73,3 +73,17 @@ def test_a_reader_of_chinese_gets_chinese() -> None:
     found = layers.of(build.view({"log": "x"}), [causes.cause("qps-surge")], [], "zh")
 
     assert all(any("\u4e00" <= letter <= "\u9fff" for letter in layer.summary) for layer in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("kv_cache_usage_ratio", 0.99, "symptom"),
+        ("kv_cache_usage_ratio", 0.9, "ok"),
+        ("requests_waiting", 4, "symptom"),
+        ("requests_waiting", 3, "ok"),
+        ("preemptions_per_min", 6, "symptom"),
+    ],
+)
+def test_a_strained_layer_is_not_called_ok_for_want_of_a_cause(name: str, value: float, status: str) -> None:
+    assert of({"observations": {name: value}})["capacity"].status == status

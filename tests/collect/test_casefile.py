@@ -103,6 +103,8 @@ def test_a_typed_engine_name_is_understood(typed: str | None, engine: str) -> No
         (b"observations: {ttft_s: {p50: fast}}", "ttft_s has no value"),
         (b"observations: {ttft_s: true}", "ttft_s has no value"),
         (b"observations: {ttft_s: .nan}", "ttft_s has no value"),
+        (b"observations: {ttft_s: .inf}", "ttft_s has no value"),
+        (b"observations: {ttft_s: 1" + b"0" * 400 + b"}", "ttft_s has no value"),
         (b"observations: {ttft_s: [[1, 2], 3]}", "ttft_s has no value"),
         (b"symptoms: {seen: [under-load]}", "unknown id 'under-load'"),
         (b"symptoms: {felt: [x]}", "unknown keys in symptoms: felt"),
@@ -119,6 +121,15 @@ def test_a_wrong_file_is_refused_with_one_line_and_a_hint(body: bytes, complaint
     assert complaint in refused.value.message
     assert "\n" not in refused.value.message
     assert refused.value.hint
+
+
+def test_a_fact_that_is_no_finite_number_is_not_known() -> None:
+    body = b"hardware: {count: .inf, memory_gib: .nan}"
+
+    evidence = casefile.read(casefile.capture("c.yaml", body)[0])
+
+    assert evidence.deployment.hardware.count is None
+    assert evidence.deployment.hardware.memory_gib is None
 
 
 def test_a_tree_that_explodes_is_refused() -> None:

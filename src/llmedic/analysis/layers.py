@@ -17,6 +17,19 @@ INDICATORS: Mapping[str, tuple[str, ...]] = {
                  "host_cpu_util_ratio", "cpu_wait_ratio"),
     "gateway": ("aborted_ratio", "error_finish_ratio", "http_error_ratio"),
 }  # fmt: skip
+STRAINED: Mapping[str, float] = {
+    "requests_waiting": 4,
+    "kv_cache_usage_ratio": 0.95,
+    "preemptions_per_min": 0.5,
+    "gpu_temp_c": 86,
+    "gpu_mem_bandwidth_ratio": 0.9,
+    "host_cpu_util_ratio": 0.95,
+    "cpu_wait_ratio": 0.35,
+    "aborted_ratio": 0.2,
+    "error_finish_ratio": 0.02,
+    "http_error_ratio": 0.02,
+}
+"""From these values on a layer shows a symptom, whether a cause could be named or not."""
 UNSEEN: Mapping[str, tuple[str, str]] = {
     "load": (
         "no earlier window to compare with: --baseline or --compare-to",
@@ -47,8 +60,15 @@ def _layer(layer: str, view: View, named: Sequence[CauseText], beneath: Sequence
         if titles:
             return Layer(layer=layer, status="cause" if status == "cause" else "symptom", summary="; ".join(titles))
     seen = _seen(layer, view, lang)
-    status_: LayerStatus = "ok" if seen else "not-evaluated"
+    status_: LayerStatus = "symptom" if _strained(layer, view) else "ok" if seen else "not-evaluated"
     return Layer(layer=layer, status=status_, summary=", ".join(seen) or UNSEEN[layer][lang == "zh"])
+
+
+def _strained(layer: str, view: View) -> bool:
+    readings = (
+        (bound, view.number(name, "max")) for name, bound in STRAINED.items() if name in INDICATORS.get(layer, ())
+    )
+    return any(number is not None and number >= bound for bound, number in readings)
 
 
 def text(cause: CauseText, lang: str) -> str:

@@ -156,7 +156,13 @@ def _live(
         tasks["engine"] = partial(engine.capture, planned.urls, access=reach, window_s=window_s, probe=probe)
     for url in planned.prometheus:
         tasks[http.shown(url)] = partial(
-            prometheus.capture, url, access=reach, window_s=window_s, compare_to_s=compare_to_s, now=time.time()
+            prometheus.capture,
+            url,
+            access=reach,
+            window_s=window_s,
+            compare_to_s=compare_to_s,
+            now=time.time(),
+            deadline_s=window_s + GRACE_S - 1,
         )
     pids = planned.pids or tuple(pid for url in planned.urls if (pid := _local_pid(url)) is not None)
     if pids:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import cast
 
 import yaml
@@ -169,9 +170,10 @@ def _single(name: str, key: str, raw: object) -> float | Quantiles:
 
 
 def _float(name: str, key: str, raw: object) -> float:
-    if isinstance(raw, bool) or not isinstance(raw, int | float) or raw != raw:
+    number = _number(raw)
+    if number is None:
         raise _shape(name, key)
-    return float(raw)
+    return number
 
 
 def _shape(name: str, key: str) -> errors.InputError:
@@ -224,7 +226,7 @@ def _leaves(item: object, kind: str, path: str, budget: _Budget, name: str) -> I
         for value in item:
             yield from _leaves(value, kind, path, budget, name)
     elif item is None or isinstance(item, str | bool | int | float):
-        yield KubernetesFact(kind=kind, path=path, value=float(item) if type(item) is int else item)
+        yield KubernetesFact(kind=kind, path=path, value=_number(item) if type(item) is int else item)
 
 
 def _mapping(raw: object, name: str, key: str) -> Mapping[str, object]:
@@ -244,7 +246,14 @@ def _list(raw: object, name: str, key: str) -> Sequence[object]:
 
 
 def _number(raw: object) -> float | None:
-    return float(raw) if isinstance(raw, int | float) and not isinstance(raw, bool) else None
+    """A finite number; None for anything else, whole numbers beyond a float's range included."""
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        return None
+    try:
+        number = float(raw)
+    except OverflowError:
+        return None
+    return number if isfinite(number) else None
 
 
 def _whole(raw: object) -> int | None:
