@@ -73,6 +73,11 @@ def probe(base_url: str, access: http.Access = http.ANONYMOUS, *, model: str = "
     return answer
 
 
+def probe_chat(base_url: str, access: http.Access, *, model: str, deadline_s: float) -> Probe:
+    """Ask for one token of a chat: a server that completes text may still refuse every chat (no template)."""
+    return _ask(base_url, _PATHS[1], access, model, deadline_s)
+
+
 def _ask(base_url: str, path: str, access: http.Access, model: str, deadline_s: float) -> Probe:
     started = time.monotonic()
     question: dict[str, object] = {"model": model or "default", "max_tokens": 1, "temperature": 0}

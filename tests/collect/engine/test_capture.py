@@ -140,6 +140,15 @@ def test_the_probe_asks_for_one_token(start_engine: Any, reply: Any) -> None:
     assert server.asked["/v1/completions"] == 1
 
 
+def test_a_server_that_completes_and_refuses_every_chat(start_engine: Any, reply: Any) -> None:
+    refusal = reply(status=400, body=b'{"message": "no chat template"}')
+    works = reply(body=b'{"choices":[{"text":"x"}]}')
+    server = start_engine(vllm(reply, **{"/v1/completions": works, "/v1/chat/completions": refusal}))
+    evidence = seen(engine.capture([server.url], window_s=0.6, probe=True))
+    assert value(evidence, "probe_status") == 200
+    assert value(evidence, "probe_chat_status") == 400
+
+
 def test_the_first_page_fails_and_a_later_one_works(start_engine: Any, reply: Any) -> None:
     def metrics(before: int) -> Any:
         return reply(status=503, body=b"starting") if before == 0 else reply(body=page(100 * before))

@@ -13,7 +13,8 @@ GAUGES = "gauges"
 HEALTH, MODELS, VERSION = "health", "models", "version"
 SERVER_INFO, PROPS, SLOTS, INFO = "server_info", "props", "slots", "info"
 API_VERSION, PS, TAGS = "api_version", "ps", "tags"
-PROBE = "probe"
+PROBE, PROBE_CHAT = "probe", "probe_chat"
+"""One short completion and, where it worked, one short chat."""
 
 PATHS = {
     HEALTH: ("/health",),

@@ -156,6 +156,8 @@ def _checks(found: Sequence[Raw]) -> dict[str, float]:
         if raw.kind == raws.PROBE and (raw.status or alive):
             checks["probe_status"] = float(raw.status)
             checks["probe_s"] = raw.elapsed_s
+        if raw.kind == raws.PROBE_CHAT and raw.status:
+            checks["probe_chat_status"] = float(raw.status)
     return checks
 
 
@@ -196,7 +198,7 @@ def _fixed(servers: Sequence[_Server], have: set[str]) -> list[Observation]:
 
 
 def _service(name: str, values: Sequence[float]) -> float:
-    if name in ("api_health_status", "probe_status"):
+    if name in ("api_health_status", "probe_status", "probe_chat_status"):
         return 0.0 if 0.0 in values else max(values)
     if name == "requests_running":
         return sum(values)

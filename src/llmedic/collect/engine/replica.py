@@ -169,6 +169,10 @@ class Replica:
         limit_s = min(_PROBE_S, self._describe_left_s())
         found = openai.probe(self.base, self._access, model=model, deadline_s=limit_s)
         self._raws.append(self._raw(raws.PROBE, found.elapsed_s, found.status, error=found.error, hint=found.hint))
+        limit_s = min(_PROBE_S, self._describe_left_s())
+        if found.status == 200 and "chat" not in found.path and limit_s > 0:
+            chat = openai.probe_chat(self.base, self._access, model=model, deadline_s=limit_s)
+            self._raws.append(self._raw(raws.PROBE_CHAT, chat.elapsed_s, chat.status, error=chat.error, hint=chat.hint))
 
     def _raw(
         self, kind: str, elapsed_s: float, status: int, *, body: bytes = b"", error: str = "", hint: str = ""
