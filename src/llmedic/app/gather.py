@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
@@ -83,8 +83,11 @@ def gather(
     compare_to_s: float | None = None,
     probe: bool = False,
     progress: Progress = lambda _: None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[Raw, ...]:
     """Every raw answer of every source that was named, and of the local engine process behind a loopback URL.
+
+    `meanwhile` is work to do beside a live window, which mostly is waiting.
 
     Raises:
         CallerError: a file or an option is wrong. What a target does is never raised.
@@ -92,20 +95,22 @@ def gather(
     planned = plan(sources)
     raws = _files(planned, sources, window_s)
     if planned.is_live:
-        raws += _watch(planned, access, window_s, compare_to_s, probe=probe, progress=progress)
+        live = _live(planned, access, window_s, compare_to_s, probe=probe)
+        progress(f"watching {', '.join(live)} for {window_s:g} s")
+        raws += _watch(live, window_s + GRACE_S, meanwhile)
     return tuple(raws)
 
 
-def _watch(
-    planned: Plan, access: Access, window_s: float, compare_to_s: float | None, *, probe: bool, progress: Progress
-) -> list[Raw]:
+def _watch(live: Mapping[str, Capture], deadline_s: float, meanwhile: Callable[[], None]) -> list[Raw]:
     """All live sources at once, over one window."""
     from llmedic.wire.parallel import run_all
 
-    live = _live(planned, access, window_s, compare_to_s, probe=probe)
-    progress(f"watching {', '.join(live)} for {window_s:g} s")
+    def prepare() -> Sequence[Raw]:
+        meanwhile()
+        return ()
+
     raws: list[Raw] = []
-    for name, result in run_all(live, window_s + GRACE_S).items():
+    for name, result in run_all({**live, "": prepare}, deadline_s).items():
         raws += _kept(name, result)
     return raws
 

@@ -108,7 +108,7 @@ class Rule(Record, frozen=True):
     when            the condition (see `knowledge.conditions`)
     false_positives known ways in which it fires wrongly
 
-    The evidence that fires it, leaves it quiet and leaves it unknown is in `tests/rules`: a diagnosis has no use for it.
+    The evidence that fires it, leaves it quiet or leaves it unknown is in `tests/rules`: a diagnosis does not need it.
     """
 
     id: str
