@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import TypeVar
 
 from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
-from llmedic.model.evidence import Evidence, Symptoms
+from llmedic.model.evidence import Evidence, Gap, Symptoms
 from llmedic.model.raw import Raw
 
 T = TypeVar("T")
@@ -84,7 +84,15 @@ def of(raws: Iterable[Raw]) -> Evidence:
     if "flags" in by_source:
         known = merge(found).deployment.engine
         found.append(_flags([_with_engine(raw, known) for raw in by_source["flags"]]))
-    return merge(found)
+    joined = merge(found)
+    return replace(joined, gaps=tuple(_presentable(gap) for gap in joined.gaps))
+
+
+def _presentable(gap: Gap) -> Gap:
+    """The gap without secrets: a reason may quote what a server answered, and a server may repeat what it was sent."""
+    from llmedic.collect import redact
+
+    return replace(gap, what=redact.text(gap.what), why=redact.text(gap.why), how=redact.text(gap.how))
 
 
 def merge(parts: Sequence[Evidence]) -> Evidence:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from llmedic.errors import UsageError
 from llmedic.model.raw import Raw
 
 if TYPE_CHECKING:
@@ -54,7 +55,10 @@ def capture(
 
 
 def base_of(url: str) -> str:
-    """The server's base URL, whichever of its pages was given."""
+    """The server's base URL, whichever of its pages was given. Raises UsageError for one with a query."""
+    if "?" in url or "#" in url:
+        hint = "give http://host:port; credentials go into --header or --bearer-env"
+        raise UsageError(f"{url.partition('?')[0].rpartition('@')[2]}: an engine's URL has no query", hint=hint)
     base = url.strip().rstrip("/")
     for tail in ("/metrics", "/v1", "/health"):
         base = base.removesuffix(tail)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from llmedic.collect import redact
 from llmedic.collect.logs import settings
 from llmedic.collect.logs.phase import PhaseTracker, coarse
 from llmedic.collect.logs.prefix import Line, unwrap
@@ -205,7 +206,7 @@ def _event(seen: _Seen, source: str) -> LogEvent:
     return LogEvent(
         id=seen.pattern.id,
         level=seen.pattern.level,
-        text=seen.line.text[:TEXT_CHARS],
+        text=redact.text(seen.line.text)[:TEXT_CHARS],
         fields=seen.fields,
         count=seen.count,
         first_at=seen.line.at,
