@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import string
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -30,17 +31,9 @@ PROMPTS = {
     "vllm output": "canary answer: take two tablets",
     "sglang": "canary words of a patient",
 }
-LOG = f"""\
-INFO 11-30 12:00:00 [api_server.py:1] args: Namespace(model='m', api_key='{SECRETS["logged args"]}', port=8000)
-INFO 11-30 12:00:00 [utils.py:1] non-default args: {{'model': 'm', 'api_key': ['{SECRETS["logged args"]}'], 'hf_token': '{SECRETS["hugging face"]}', 'max_num_seqs': 4}}
-INFO 11-30 12:00:01 [logger.py:43] Received request cmpl-1: prompt: '{PROMPTS["vllm prompt"]}', params: SamplingParams(n=1), prompt_token_ids: [1, 2, 3], lora_request: None.
-INFO 11-30 12:00:01 [logger.py:50] Generated response cmpl-1: output: '{PROMPTS["vllm output"]}'
-ERROR 11-30 12:00:02 [x.py:1] ValueError: No available memory for the cache blocks. Authorization: Bearer {SECRETS["bearer"]}
-WARNING 11-30 12:00:02 [x.py:1] GET http://user:{SECRETS["user"]}@host/x?token={SECRETS["query"]}
-[2026-01-01 00:00:00] Receive: obj=GenerateReqInput(text='{PROMPTS["sglang"]}', sampling_params=...)
-HF_TOKEN={SECRETS["hugging face"]}
-ERROR 11-30 12:00:03 [x.py:1] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB; api_key={SECRETS["flag"]}
-"""
+LOG = string.Template((Path(__file__).parent / "data" / "canaries.log").read_text(encoding="utf-8")).substitute(
+    {name.replace(" ", "_"): canary for name, canary in (SECRETS | PROMPTS).items()}
+)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
