@@ -19,21 +19,15 @@ class Servers:
         self._server: Server | None = None
         self._engine: Engine | None = None
 
-    def started(self, server: Server) -> Engine:
-        """The server's processes exist; they may or may not become ready."""
-        if self._engine is not None and self._server == server:
-            return self._engine
-        self.stop()
-        self._engine = Engine(server.launch(self._scratch), self._scratch / f"{server.name}.log")
-        self._server = server
-        self._engine.start()
-        return self._engine
-
     def ready(self, server: Server) -> Engine:
-        """The server answers /health with 200."""
-        engine = self.started(server)
-        engine.wait_ready()
-        return engine
+        """A server with these flags that answers /health with 200."""
+        if self._engine is None or self._server != server:
+            self.stop()
+            self._engine = Engine(server.launch(self._scratch), self._scratch / f"{server.name}.log")
+            self._server = server
+            self._engine.start()
+        self._engine.wait_ready()
+        return self._engine
 
     def stop(self) -> None:
         if self._engine is not None:

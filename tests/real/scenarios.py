@@ -101,7 +101,6 @@ def _tensor_names(weights: Path) -> list[str]:
 ROOMY = Server(name="roomy", flags=("--max-model-len", "8192", "--num-gpu-blocks-override", "512"))
 SEQ_CAP = Server(name="seq-cap", flags=(*ROOMY.flags, "--max-num-seqs", "4"))
 SMALL_POOL = Server(name="small-pool", flags=("--max-model-len", "4096", "--num-gpu-blocks-override", "40"))
-SURGE_POOL = Server(name="surge-pool", flags=("--max-model-len", "4096", "--num-gpu-blocks-override", "64"))
 NO_PREFIX = Server(name="no-prefix", flags=(*ROOMY.flags, "--no-enable-prefix-caching"))
 WHOLE_PREFILL = Server(
     name="whole-prefill",
@@ -156,6 +155,22 @@ SCENARIOS: tuple[Scenario, ...] = (
         streams=(Stream(prompt_tokens=48, output_tokens=48, concurrency=24),),
     ),
     Scenario(
+        name="long-context-surge",
+        server=SMALL_POOL,
+        expected=frozenset({"long-context-surge-cache-thrash"}),
+        earlier=(
+            Stream(prompt_tokens=1088, prefix_tokens=1024, prefixes=3, output_tokens=24, concurrency=3, think_s=1.0),
+        ),
+        earlier_s=30.0,
+        baseline=True,
+        streams=(
+            Stream(prompt_tokens=1088, prefix_tokens=1024, prefixes=3, output_tokens=24, concurrency=3, think_s=1.0),
+            Stream(prompt_tokens=3000, output_tokens=64, concurrency=4),
+        ),
+        settle_s=12.0,
+        window_s=15.0,
+    ),
+    Scenario(
         name="kv-preemption",
         server=SMALL_POOL,
         expected=frozenset({"kv-pool-exhausted-preemption"}),
@@ -171,22 +186,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         streams=(Stream(prompt_tokens=64, output_tokens=24, concurrency=1, think_s=0.7),),
     ),
     Scenario(
-        name="long-context-surge",
-        server=SURGE_POOL,
-        expected=frozenset({"long-context-surge-cache-thrash"}),
-        earlier=(
-            Stream(prompt_tokens=1088, prefix_tokens=1024, prefixes=3, output_tokens=24, concurrency=3, think_s=1.0),
-        ),
-        earlier_s=30.0,
-        baseline=True,
-        streams=(
-            Stream(prompt_tokens=1088, prefix_tokens=1024, prefixes=3, output_tokens=24, concurrency=3, think_s=1.0),
-            Stream(prompt_tokens=3000, output_tokens=64, concurrency=4),
-        ),
-        settle_s=12.0,
-        window_s=15.0,
-    ),
-    Scenario(
         name="prefix-caching-off",
         server=NO_PREFIX,
         expected=frozenset({"prefix-caching-off"}),
@@ -197,8 +196,9 @@ SCENARIOS: tuple[Scenario, ...] = (
         server=WHOLE_PREFILL,
         expected=frozenset({"long-prefill-blocks-queue"}),
         streams=(
-            Stream(prompt_tokens=32, output_tokens=16, rate_per_s=2.0),
-            Stream(prompt_tokens=3500, output_tokens=8, concurrency=1, think_s=2.0),
+            Stream(prompt_tokens=32, output_tokens=8, rate_per_s=2.5),
+            # Rare enough that most short requests are quick: every twelve seconds one blocks them for four.
+            Stream(prompt_tokens=3500, output_tokens=4, concurrency=1, think_s=8.0),
         ),
         window_s=15.0,
     ),
@@ -207,6 +207,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         server=NO_TEMPLATE,
         expected=frozenset({"chat-template-missing-or-wrong"}),
         streams=(Stream(chat=True, output_tokens=16, rate_per_s=2.0),),
+        options=("--probe",),
     ),
     Scenario(
         name="max-model-len-exceeds-kv-pool",
