@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -94,6 +96,16 @@ def test_symptoms_alone_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert code in (0, 1, 3)
     assert "Layers, top down" in capsys.readouterr().out
+
+
+def test_a_log_is_read_from_a_pipe() -> None:
+    line = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    command = [sys.executable, "-m", "llmedic", "diagnose", "--log", "-", "--format", "json"]
+
+    done = subprocess.run(command, input=line, capture_output=True, check=False, timeout=60)
+
+    assert done.stderr == b""
+    assert json.loads(done.stdout)["health"] == "down"
 
 
 def test_a_target_that_does_not_answer_is_a_gap_and_3(capsys: pytest.CaptureFixture[str]) -> None:

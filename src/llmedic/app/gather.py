@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,7 +134,7 @@ def _files(planned: Plan, sources: Sources, window_s: float) -> list[Raw]:
     if planned.logs:
         from llmedic.collect import logs
 
-        raws += logs.capture(planned.logs)
+        raws += logs.capture(planned.logs, stdin=sys.stdin.buffer)
     if sources.args:
         from llmedic.collect import flags
 
