@@ -12,8 +12,8 @@ from tests.rules import build
 
 from llmedic.analysis import change
 from llmedic.analysis.view import View
-from llmedic.knowledge import causes
-from llmedic.knowledge.schema import Advice, Text
+from llmedic.knowledge import causes, flags
+from llmedic.knowledge.schema import Advice, CauseText, Text
 from llmedic.model.deployment import Flag
 from llmedic.model.evidence import Evidence
 from llmedic.model.observation import Observation
@@ -157,6 +157,67 @@ def test_the_present_value_is_shown_only_where_it_is_known() -> None:
     assert (found.from_, found.to, found.expected, found.verify) == ("", "64", "更好", "llmedic diagnose")
 
 
+@pytest.mark.parametrize(
+    ("engine", "version", "variable", "value", "add", "drop"),
+    [
+        ("vLLM", "0.11.0", "max_num_seqs", "seqs_raise", "--max-num-seqs 8", ""),
+        ("SGLang", "0.5.2", "max_num_seqs", "seqs_raise", "--max-running-requests 8", ""),
+        ("Ollama", "", "max_num_seqs", "seqs_raise", "OLLAMA_NUM_PARALLEL=8", ""),
+        ("vLLM", "0.33.0", "enable_prefix_caching", "", "--enable-prefix-caching", ""),
+        ("SGLang", "0.5.2", "enable_prefix_caching", "", "", "--disable-radix-cache"),
+        ("vLLM", "0.9.2", "enforce_eager", "", "--no-enforce-eager", ""),
+        ("vLLM", "0.8.5", "enforce_eager", "", "", "--enforce-eager"),
+        ("vLLM", "0.10.2", "guided_decoding_backend", "", "--guided-decoding-backend", ""),
+        ("vLLM", "0.12.0", "guided_decoding_backend", "", "--structured-outputs-config.backend", ""),
+        ("vLLM", "0.11.0", "num_speculative_tokens", "", "--speculative-config.num_speculative_tokens", ""),
+        ("vLLM", "0.11.0", "gateway read timeout", "", "", ""),
+        ("", "", "max_num_seqs", "seqs_raise", "", ""),
+    ],
+)
+def test_a_change_is_typed_as_the_release_spells_it(
+    engine: str, version: str, variable: str, value: str, add: str, drop: str
+) -> None:
+    set_ = {"max_num_seqs": 4, "enable_prefix_caching": False, "enforce_eager": True}
+    view = build.view({"engine": {"name": engine, "version": version}, "flags": set_})
+
+    found = change.of(advice(variable, value), view, "en")
+
+    assert (found.add, found.drop, found.exists) == (add, drop, True)
+
+
+def test_the_number_of_another_setting_is_not_claimed() -> None:
+    case: build.Case = {"engine": {"name": "SGLang", "version": "0.5.2"}, "flags": {"gpu_memory_utilization": 0.9}}
+
+    found = change.of(advice("gpu_memory_utilization", "utilization_from_free"), build.view(case), "en")
+
+    assert (found.add, found.from_, found.to) == ("--mem-fraction-static", "", "")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "version"),
+    [("max_concurrent_requests", "concurrency_from_pool", "0.11.0"), ("attention_backend", "", "0.10.2")],
+)
+def test_what_a_release_does_not_have_is_not_advised(variable: str, value: str, version: str) -> None:
+    view = build.view({"engine": {"name": "vLLM", "version": version}, "flags": {"max_num_seqs": 4}})
+
+    found = change.of(advice(variable, value), view, "en")
+
+    assert not found.exists
+    assert (found.from_, found.to, found.add, found.drop) == ("", "", "", "")
+
+
+@pytest.mark.parametrize("version", ["0.6.6", "0.8.5", "0.9.2", "0.11.2", "0.12.0", "0.24.0", "0.33.0"])
+@pytest.mark.parametrize("cause", causes.causes().values(), ids=lambda cause: cause.id)
+def test_no_cause_advises_a_flag_that_is_gone(cause: CauseText, version: str) -> None:
+    view = build.view({"engine": {"name": "vLLM", "version": version}, "flags": {"max_num_seqs": 4}})
+
+    found = change.of(cause.change, view, "en")
+
+    for typed in filter(None, (found.add, found.drop)):
+        spec = flags.by_spelling("vllm")[typed.split()[0]][0]
+        assert flags.exists(spec.name, "vllm", version)
+
+
 names = ("kv_cache_tokens", "servable_tokens", "prompt_tokens_mean", "prompt_tokens_max", "output_tokens_mean",
          "requests_running", "kv_cache_usage_ratio", "ttft_s", "proxy_idle_s", "cpu_quota_cores",
          "gateway_timeout_s", "server_keepalive_s")  # fmt: skip
@@ -175,8 +236,8 @@ def test_any_evidence_gives_a_value_or_none(
     seen: dict[str, float], set_: dict[str, str | float | bool | None], name: str
 ) -> None:
     observations = tuple(Observation(name=key, value=value, unit="", source="metrics") for key, value in seen.items())
-    flags = tuple(Flag(name=key, value=value) for key, value in set_.items())
+    typed = tuple(Flag(name=key, value=value) for key, value in set_.items())
     evidence = Evidence(observations=observations)
-    view = View(replace(evidence, deployment=replace(evidence.deployment, flags=flags)))
+    view = View(replace(evidence, deployment=replace(evidence.deployment, flags=typed)))
 
     assert re.fullmatch(r"|bfloat16|-?\d+(\.\d+)?( s)?", change.VALUES[name](view))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rules import build
 
-from llmedic.analysis.evaluate import evaluate, release
+from llmedic.analysis.evaluate import evaluate
 from llmedic.knowledge import conditions as c
 
 VIEW = build.view({"observations": {"requests_running": 2, "requests_waiting": 0}})
@@ -187,7 +187,7 @@ def test_ticks_are_unknown_only_when_nobody_ticked_anything() -> None:
 
 @pytest.mark.parametrize(
     ("version", "expected"),
-    [("0.8", True), ("0.8.5.post1", True), ("0.11.2rc1", True), ("0.12", False), ("0.7.9", False), ("", None)],
+    [("0.8", True), ("0.8.5.post1", True), ("0.11.2rc1", True), ("0.12", False), ("0.7.9", False), ("", None), ("main", None)],
 )
 def test_a_release_is_between_two(version: str, expected: bool | None) -> None:
     raw: dict[str, object] = {"engine": ["vllm"], "since": "0.8", "before": "0.12"}
@@ -199,19 +199,6 @@ def test_an_engine() -> None:
     assert holds({"engine": ["sglang"]}, engine={"name": "vLLM"}) is False
     assert holds({"engine": ["sglang"]}, engine={"name": "SGLang"}) is True
     assert holds({"engine": ["sglang"]}) is None
-
-
-@pytest.mark.parametrize(
-    ("version", "numbers"),
-    [("v0.11.2rc1", (0, 11, 2)), ("0.8", (0, 8)), ("b4321", ()), ("", ()), ("1..2", (1,))],
-)
-def test_the_numbers_of_a_release(version: str, numbers: tuple[int, ...]) -> None:
-    assert release(version) == numbers
-
-
-@given(st.text(max_size=20))
-def test_any_text_has_a_release(version: str) -> None:
-    assert all(number >= 0 for number in release(version))
 
 
 def test_a_leaf_of_kubernetes() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import ceil, floor
 
 from llmedic.analysis.predicates import ledger
 from llmedic.analysis.view import View
+from llmedic.knowledge import flags
 from llmedic.knowledge.schema import Advice
 from llmedic.model.deployment import FlagValue
 from llmedic.model.verdict import Change
 
 DEFAULT_SEQS = 256.0
+"""What vLLM admits when nobody says otherwise."""
 ROOM_FACTOR = 2.0
 """A cap is raised by a factor of two at a time: one change, then measure."""
 CARD_CONTEXT_GIB = 0.5
@@ -19,17 +22,43 @@ CARD_CONTEXT_GIB = 0.5
 
 
 def of(advice: Advice, view: View, lang: str) -> Change:
-    """The advice with its present value and, where one can be computed, its new one."""
+    """The advice with its present value and, where one can be computed, its new one, as this engine spells it."""
     now = view.flag(advice.variable)
     new = VALUES[advice.value](view) if advice.value else _switch(advice.variable, now)
     present = _shown(now) if view.knows_flag(advice.variable) else ""
-    return Change(
+    change = Change(
         variable=advice.variable,
         from_=present,
         to="" if new == present else new,
         expected=advice.expected.zh if lang == "zh" else advice.expected.en,
         verify=advice.verify,
     )
+    deployment = view.evidence.deployment
+    return _spelled(change, deployment.engine, deployment.version) if deployment.engine else change
+
+
+def _spelled(change: Change, engine: str, version: str) -> Change:
+    """The change as it is typed for a release; without values where the release has no such setting."""
+    name = change.variable
+    if name not in flags.specs():
+        return change
+    if change.to in ("true", "false"):
+        add = flags.typed(name, engine, version, negated=change.to == "false")
+        drop = "" if add else flags.typed(name, engine, version, negated=change.to == "true")
+        return replace(change, add=add, drop=drop) if add or drop else _absent(change)
+    if flags.exists(name, engine, version):
+        return replace(change, add=_assigned(flags.spelling(name, engine, version), change.to))
+    near = flags.spelling(name, engine, version)
+    # Another setting's number is not this one's: its name is all that can be said.
+    return replace(change, from_="", to="", add=near) if near else _absent(change)
+
+
+def _assigned(spelled: str, value: str) -> str:
+    return f"{spelled}={value}" if value and spelled.isupper() else f"{spelled} {value}".strip()
+
+
+def _absent(change: Change) -> Change:
+    return replace(change, from_="", to="", exists=False)
 
 
 def _switch(variable: str, now: FlagValue) -> str:

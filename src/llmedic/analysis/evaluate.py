@@ -14,6 +14,7 @@ from llmedic.analysis import predicates, trends
 from llmedic.analysis.outcome import FALSE, TRUE, Outcome, false, true, unknown
 from llmedic.analysis.view import Reading, View, fact_of
 from llmedic.knowledge import conditions as c
+from llmedic.knowledge import releases
 from llmedic.model import units
 from llmedic.model.finding import Fact
 from llmedic.model.observation import Change, Series
@@ -204,24 +205,10 @@ def _engine(condition: c.EngineIs, view: View) -> Outcome:
         return FALSE
     if not (condition.since or condition.before):
         return TRUE
-    if not version:
+    if not releases.numbers(version):  # a build from "main" is neither old nor new
         return unknown("engine version")
-    here = release(version)
-    late_enough = not condition.since or here >= release(condition.since)
-    early_enough = not condition.before or here < release(condition.before)
     fact = Fact(name="version", value=f"{engine} {version}", source="facts")
-    return Outcome(holds=late_enough and early_enough, facts=(fact,))
-
-
-def release(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version ("0.11.2rc1" → (0, 11, 2)) for comparison."""
-    numbers = []
-    for part in version.lstrip("v").split("."):
-        digits = "".join(part[: next((i for i, ch in enumerate(part) if not ch.isdecimal()), len(part))])
-        if not digits:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)
+    return Outcome(holds=releases.lives(version, condition.since, condition.before), facts=(fact,))
 
 
 def _kubernetes(condition: c.InKubernetes, view: View) -> Outcome:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Literal
 
-from llmedic.knowledge import load
+from llmedic.knowledge import load, releases
 from llmedic.knowledge.schema import Record
 
 _FILE = "flags.yaml"
@@ -23,13 +22,21 @@ class Default(Record, frozen=True):
     until: str = ""
 
 
+class Span(Record, frozen=True):
+    """Releases that take a spelling: the first one that does, and the first one after it that does not."""
+
+    since: str = ""
+    removed: str = ""
+
+
 class FlagSpec(Record, frozen=True):
     """One setting.
 
-    spellings  engine -> what a user types, the usual one first
+    spellings  engine -> what a user types, the one to recommend first; engines spell a setting differently in time
     negated    engine -> spellings that set it to false
     nearest    engine -> its setting that comes closest to this one without meaning the same; for advice only
-    since      engine -> first release that knows it; removed: first release that does not
+    spans      spelling -> the releases that take it, where not all do
+    since      engine -> first release that knows it at all; removed: first release that does not
     """
 
     name: str
@@ -38,6 +45,7 @@ class FlagSpec(Record, frozen=True):
     negated: dict[str, tuple[str, ...]] = {}
     nearest: dict[str, str] = {}
     defaults: tuple[Default, ...] = ()
+    spans: dict[str, Span] = {}
     since: dict[str, str] = {}
     removed: dict[str, str] = {}
 
@@ -66,44 +74,44 @@ def neutral(engine: str, key: str) -> str:
     return found[0].name if found else key.lstrip("-").replace("-", "_")
 
 
-def spelling(name: str, engine: str) -> str:
-    """What a user types for a setting of this engine; its nearest relative where it has none; "" without one."""
+def spelling(name: str, engine: str, version: str = "") -> str:
+    """What a user types for a setting of this engine and release; its nearest relative where it has none; "" without.
+
+    A setting that can only be switched off gives the spelling that does so. No version: a current one.
+    """
     spec = specs().get(name)
     if spec is None:
         return ""
-    typed = spec.spellings.get(engine) or spec.negated.get(engine)
-    return typed[0] if typed else spec.nearest.get(engine, "")
+    own = typed(name, engine, version) or typed(name, engine, version, negated=True)
+    if own or engine in spec.spellings or engine in spec.negated:
+        return own
+    near = spec.nearest.get(engine, "")
+    found = by_spelling(engine).get(near)
+    return near if found and _takes(found[0], engine, near, version) else ""
+
+
+def typed(name: str, engine: str, version: str = "", *, negated: bool = False) -> str:
+    """The setting's own spelling in a release, or the one that sets it to false; "" where the release has none."""
+    spec = specs().get(name)
+    known = (spec.negated if negated else spec.spellings).get(engine, ()) if spec else ()
+    return next((one for one in known if spec and _takes(spec, engine, one, version)), "")
 
 
 def default(name: str, engine: str, version: str = "") -> str | float | bool | None:
     """The default of a setting in a release; None when it is unknown or depends on the machine or the model."""
     spec = specs().get(name)
     for item in spec.defaults if spec else ():
-        if item.engine == engine and _within(version, item.since, item.until):
+        if item.engine == engine and releases.within(version, item.since, item.until):
             return item.value
     return None
 
 
 def exists(name: str, engine: str, version: str = "") -> bool:
     """Whether a release of the engine knows the setting; an unknown release is taken as a current one."""
-    spec = specs().get(name)
-    if spec is None or not (spec.spellings.get(engine) or spec.negated.get(engine)):
-        return False
-    since, removed = spec.since.get(engine, ""), spec.removed.get(engine, "")
-    if not version:
-        return not removed
-    return (not since or key(version) >= key(since)) and (not removed or key(version) < key(removed))
+    return bool(typed(name, engine, version) or typed(name, engine, version, negated=True))
 
 
-def key(version: str) -> tuple[int, ...]:
-    """A release as numbers that can be compared: "0.8.5.post1" -> (0, 8, 5)."""
-    match = re.match(r"\D*(\d+(?:\.\d+)*)", version)
-    return tuple(int(part) for part in match.group(1).split(".")) if match else ()
-
-
-def _within(version: str, since: str, until: str) -> bool:
-    if not version:
-        return not until
-    number = key(version)
-    upper = key(until)
-    return (not since or number >= key(since)) and (not until or number[: len(upper)] <= upper)
+def _takes(spec: FlagSpec, engine: str, spelled: str, version: str) -> bool:
+    span = spec.spans.get(spelled, Span())
+    whole = releases.lives(version, spec.since.get(engine, ""), spec.removed.get(engine, ""))
+    return whole and releases.lives(version, span.since, span.removed)

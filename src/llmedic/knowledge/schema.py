@@ -28,14 +28,14 @@ class Advice(Record, frozen=True):
     variable  an engine-neutral flag name (`max_num_seqs`), or a thing outside the engine ("gateway read timeout")
     value     name of a function of `analysis.change` that computes the new value; empty: no number is claimed
     expected  what should happen after it; verify: the command that shows it
-    needs     applies only to these engines; empty: to all
+
+    How the variable is typed, and whether an engine and release have it at all, is in `knowledge/data/flags.yaml`.
     """
 
     variable: str
     expected: Text
     verify: str
     value: str = ""
-    engines: tuple[str, ...] = ()
 
 
 class CauseText(Record, frozen=True):

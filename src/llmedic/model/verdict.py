@@ -32,8 +32,10 @@ class Layer:
 class Change:
     """Exactly one change of one variable, what it should do and the command that checks it.
 
-    from_ and to are what the user would type; to is computed or taken from the evidence, empty when no
-    number can be justified.
+    variable  the engine-neutral name of a setting, or a thing outside the engine in words
+    from_, to its values; to is computed or taken from the evidence, empty when no number can be justified
+    add       what to put on the command line of this engine and release ("--max-num-seqs 64"); drop: what to take off
+    exists    False: this engine or release has no such setting, only the remedy's words help
     """
 
     variable: str
@@ -41,6 +43,9 @@ class Change:
     to: str
     expected: str
     verify: str
+    add: str = ""
+    drop: str = ""
+    exists: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
