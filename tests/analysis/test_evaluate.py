@@ -187,7 +187,15 @@ def test_ticks_are_unknown_only_when_nobody_ticked_anything() -> None:
 
 @pytest.mark.parametrize(
     ("version", "expected"),
-    [("0.8", True), ("0.8.5.post1", True), ("0.11.2rc1", True), ("0.12", False), ("0.7.9", False), ("", None), ("main", None)],
+    [
+        ("0.8", True),
+        ("0.8.5.post1", True),
+        ("0.11.2rc1", True),
+        ("0.12", False),
+        ("0.7.9", False),
+        ("", None),
+        ("main", None),
+    ],
 )
 def test_a_release_is_between_two(version: str, expected: bool | None) -> None:
     raw: dict[str, object] = {"engine": ["vllm"], "since": "0.8", "before": "0.12"}

@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 from llmedic import errors
 from llmedic.app import evidence
-from llmedic.app.request import Access, Progress, Sources
+from llmedic.app.request import Progress, Sources
 from llmedic.model.raw import Raw
+from llmedic.wire.access import Access
 
 GRACE_S = 8.0
 """How long after the window a source may still finish before it is given up."""
@@ -150,21 +151,14 @@ def _live(
     from llmedic.collect import engine, process, prometheus
     from llmedic.wire import http
 
-    reach = http.Access(
-        headers=dict(access.headers),
-        bearer=access.bearer,
-        cacert=str(access.ca_file or ""),
-        cert=str(access.cert_file or ""),
-        key=str(access.key_file or ""),
-    )
     tasks: dict[str, Capture] = {}
     if planned.urls:
-        tasks["engine"] = partial(engine.capture, planned.urls, access=reach, window_s=window_s, probe=probe)
+        tasks["engine"] = partial(engine.capture, planned.urls, access=access, window_s=window_s, probe=probe)
     for url in planned.prometheus:
         tasks[http.shown(url)] = partial(
             prometheus.capture,
             url,
-            access=reach,
+            access=access,
             window_s=window_s,
             compare_to_s=compare_to_s,
             now=time.time(),

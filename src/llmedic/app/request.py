@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from llmedic.model.evidence import Evidence, Symptoms
 from llmedic.model.verdict import Verdict
+from llmedic.wire.access import ANONYMOUS, Access
 
 Lang = Literal["en", "zh"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """How to get in. Nothing here is ever written to a bundle, a log or a report.
-
-    headers       sent with every request to a target
-    bearer        the token itself, already read from the environment; empty: none
-    ca_file       certificates to trust instead of the system's
-    cert_file     our client certificate, and key_file its key when that is a file of its own
-    """
-
-    headers: Mapping[str, str] = field(default_factory=dict)
-    bearer: str = field(default="", repr=False)
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +52,7 @@ class DiagnoseRequest:
     """
 
     sources: Sources
-    access: Access = field(default_factory=Access)
+    access: Access = ANONYMOUS
     window_s: float = 15.0
     compare_to_s: float | None = None
     baseline: str = ""
@@ -83,7 +67,7 @@ class SnapshotRequest:
 
     sources: Sources
     output: Path
-    access: Access = field(default_factory=Access)
+    access: Access = ANONYMOUS
     window_s: float = 15.0
     compare_to_s: float | None = None
     probe: bool = False

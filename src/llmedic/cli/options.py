@@ -13,8 +13,9 @@ import click
 from llmedic import errors
 
 if TYPE_CHECKING:
-    from llmedic.app.request import Access, Lang, Sources
+    from llmedic.app.request import Lang, Sources
     from llmedic.model.evidence import Symptoms
+    from llmedic.wire.access import Access
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,7 +108,7 @@ def access(
     environment: Mapping[str, str] = os.environ,
 ) -> Access:  # fmt: skip
     """How to get in. Raises UsageError for a header without a name or a variable that is not set."""
-    from llmedic.app.request import Access
+    from llmedic.wire.access import Access
 
     if key and not cert:
         raise errors.UsageError("--key needs --cert", hint="give the certificate that belongs to the key")
@@ -117,7 +118,8 @@ def access(
             f"--bearer-env: the environment variable {bearer_env} is not set or empty",
             hint=f"export {bearer_env}=… first: the option takes the variable's name, not the token",
         )
-    return Access(headers=dict(map(_header, headers)), bearer=bearer, ca_file=cacert, cert_file=cert, key_file=key)
+    files = {"cacert": str(cacert or ""), "cert": str(cert or ""), "key": str(key or "")}
+    return Access(headers=dict(map(_header, headers)), bearer=bearer, **files)
 
 
 def sources(

@@ -18,12 +18,14 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import urllib3
 
 from llmedic.errors import AnswerError, InputError, LLMedicError, UnreachableError, UsageError
 from llmedic.wire import body, failures
+from llmedic.wire.access import ANONYMOUS as ANONYMOUS
+from llmedic.wire.access import Access as Access
 
 MAX_BYTES = 64 * 2**20
 """Size cap of a decompressed answer: a page of 100,000 series is about 15 MiB."""
@@ -33,21 +35,6 @@ USER_AGENT = "llmedic"
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 3
 _SECRET_WORDS = ("key", "token", "secret", "password", "passwd", "sig", "auth", "credential", "jwt")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """How to get in: what a user gives by --header, --bearer-env, --cacert, --cert and --key.
-
-    TLS certificates are always verified. Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY; loopback
-    addresses never go through one.
-    """
-
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    bearer: str = field(default="", repr=False)
-    cacert: str = ""
-    cert: str = ""
-    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +50,6 @@ class Answer:
     def content_type(self) -> str:
         """The media type without parameters, in lower case."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-ANONYMOUS = Access()
 
 
 def get(
