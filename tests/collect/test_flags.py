@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmedic.collect import flags
+from llmedic.collect import flags, redact
+from llmedic.knowledge import flags as known
 from llmedic.model.raw import Raw
 
 
@@ -92,7 +93,25 @@ def test_other_engines(engine: str, text: str, expected: dict[str, object]) -> N
 )
 def test_secrets_are_never_kept(text: str) -> None:
     found = flags.parse_args(text, "vllm", "args")
-    assert [flag.value for flag in found] == [flags.REDACTED]
+    assert [flag.value for flag in found] == [redact.HIDDEN]
+
+
+def test_a_secret_inside_a_value_is_not_kept() -> None:
+    (found,) = flags.parse_args(["--kv-transfer-config", '{"url":"redis://u:sk-very-secret@h"}'], "vllm", "args")
+
+    assert "sk-very-secret" not in str(found.value)
+    assert str(found.value).startswith('{"url":"redis://')
+
+
+def test_only_settings_that_hold_secrets_are_called_so() -> None:
+    secret = {
+        spec.name
+        for spec in known.specs().values()
+        for table in (spec.spellings, spec.negated)
+        for spelled in (one for several in table.values() for one in several)
+        if redact.is_secret_name(spelled)
+    }
+    assert secret == {spec.name for spec in known.specs().values() if spec.type == "secret"}
 
 
 def test_a_flag_about_tokens_is_no_secret() -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from llmedic.collect import process
@@ -35,7 +35,7 @@ time.sleep(60)
 def engine() -> Iterator[tuple[int, int]]:
     """A front end that sleeps and an engine that works."""
     command = [sys.executable, "-c", PARENT, "vllm", "serve", "model", "--max-num-seqs", "8", "--api-key", "sk-secret"]
-    environment = {**os.environ, "VLLM_USE_V1": "1", "VLLM_API_KEY": "sk-secret", "UNRELATED": "x"}
+    environment = {**os.environ, "VLLM_USE_V1": "1", "VLLM_API_KEY": "sk-secret", "NCCL_ALGO": "Ring", "UNRELATED": "x"}
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert parent.stdout is not None
     words = {parent.stdout.readline().strip(), parent.stdout.readline().strip()}
@@ -82,6 +82,7 @@ def test_the_command_line_becomes_flags_and_secrets_stay_behind(engine: tuple[in
     environment = process.read(own(raws)).deployment.environment
     assert environment["VLLM_USE_V1"] == "1"
     assert environment["VLLM_API_KEY"] == "<redacted>"
+    assert environment["NCCL_ALGO"] == "Ring"
     assert "UNRELATED" not in environment
 
 
@@ -226,6 +227,22 @@ def test_an_environment_that_may_not_be_read_is_a_gap() -> None:
     assert gap.how == "sudo llmedic diagnose --pid 7"
 
 
+anything = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(["at", "host", "families", "processes", "limits", "environment", "engine", "pid"]), anything)
+def test_one_wrong_part_of_a_record_is_a_gap_and_never_raises(part: str, value: object) -> None:
+    record = json.loads(looks(periods=(1, 2), throttled=(0, 0), wait=(0, 0)).body)
+    holder = record if part in record else record["looks"][-1]
+    holder[part] = value
+    evidence = process.read([Raw(source="process", kind="looks", target="7", body=json.dumps(record).encode())])
+    assert evidence.gaps or evidence.observations
+
+
 @given(
     st.one_of(
         st.binary(max_size=100),
@@ -240,6 +257,7 @@ def test_an_environment_that_may_not_be_read_is_a_gap() -> None:
         ).map(lambda value: json.dumps(value).encode()),
     )
 )
+@example(b"[" * 100_000)
 def test_a_damaged_record_is_a_gap_and_never_raises(body: bytes) -> None:
     evidence = process.read([Raw(source="process", kind="looks", target="7", body=body)])
     assert evidence.gaps or evidence.observations

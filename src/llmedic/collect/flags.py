@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
+from llmedic.collect import redact
 from llmedic.knowledge import flags as known
 from llmedic.model.deployment import Deployment, Flag, FlagValue
 from llmedic.model.evidence import Evidence, Gap
@@ -14,11 +15,6 @@ from llmedic.model.raw import Raw
 
 SOURCE = "flags"
 _Table = dict[str, tuple[known.FlagSpec, bool]]
-REDACTED = "<redacted>"
-
-_SECRET = re.compile(
-    r"api[-_]?key|token(?!s|izer)\b|secret|password|passwd|credential|auth(?:orization)?$", re.IGNORECASE
-)
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _SIZE = re.compile(r"(?P<number>\d{1,12}(?:\.\d{1,6})?)(?P<unit>[kKmMgGtT])(?:i?[bB])?", re.ASCII)
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -132,11 +128,11 @@ def _flag(spelled: str, value: str | None, engine: str, origin: str) -> Flag:
         name, switched = (name[3:], False) if value is None and name.startswith("no_") else (name, True)
     else:
         name, switched = spec[0].name, spec[1]
-    if (spec and spec[0].type == "secret") or (value is not None and _SECRET.search(spelled)):
-        return Flag(name=name, value=REDACTED, spelled=spelled, origin=origin)
+    if spec and spec[0].type == "secret":
+        return Flag(name=name, value=redact.HIDDEN, spelled=spelled, origin=origin)
     if value is None:
         return Flag(name=name, value=switched, spelled=spelled, origin=origin)
-    parsed = _value(value, spec[0].type if spec else "")
+    parsed = _value(redact.setting(spelled, value), spec[0].type if spec else "")
     if not switched and isinstance(parsed, bool):
         parsed = not parsed
     return Flag(name=name, value=parsed, spelled=spelled, origin=origin)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from llmedic.collect import redact
 from llmedic.knowledge import flags, logs
 from llmedic.model.deployment import Flag, FlagValue
 
@@ -21,7 +22,6 @@ _PAIR = re.compile(
     r"(?:'(?P<quoted>\w+)': |\b(?P<bare>[a-z]\w*)=)"
     r"(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|\[[^\]]*\]|[\w./+:-]+(?![\w./+:(-]))"
 )
-_SECRET = re.compile(r"api_key|token$|secret|password|credential")
 _NESTED = ("vllm-config", "vllm-version")
 """These print every configuration object: only what the library knows is worth keeping."""
 
@@ -37,7 +37,7 @@ def dumped(key: str, text: str) -> tuple[Flag, ...]:
     start = text.find(pattern.literal) if pattern else 0
     for match in _PAIR.finditer(text[max(0, start) :][:_CHARS]):
         own = match["quoted"] or match["bare"]
-        if _SECRET.search(own):
+        if redact.is_secret_name(own):
             continue
         value = _plain(match["value"])
         if value is None:

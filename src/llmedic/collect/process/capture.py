@@ -11,11 +11,11 @@ from pathlib import Path
 
 import psutil
 
+from llmedic.collect import redact
 from llmedic.collect.process import cgroup
 from llmedic.model.raw import Raw
 
 SOURCE = "process"
-REDACTED = "<redacted>"
 LOOKS = 5
 """How often a window is looked at: a queue of runnable threads is seen, not counted by the kernel."""
 
@@ -25,7 +25,6 @@ _ENVIRONMENT = re.compile(
     r"(?:VLLM|NCCL|CUDA|NVIDIA|OMP|MKL|GOMP|KMP|SGLANG|LLAMA|GGML|OLLAMA|TORCH|PYTORCH|TRITON|RAY|HIP|ROCR|UCX|GLOO)_\w+"
     r"|HF_HUB_OFFLINE|TRANSFORMERS_OFFLINE|HF_HUB_ENABLE_HF_TRANSFER|TOKENIZERS_PARALLELISM|LD_PRELOAD|MALLOC_\w+"
 )
-_SECRET = re.compile(r"key|token(?!iz)|secret|passw|credential|auth", re.IGNORECASE)
 _ENGINES = (
     ("sglang", "sglang"),
     ("llama-server", "llama.cpp"),
@@ -196,12 +195,12 @@ def _command_line(proc: Path, pid: int) -> tuple[list[str], bool]:
     words = [word.decode("utf-8", "replace") for word in data.split(b"\0") if word]
     for position, word in enumerate(words):
         name, equals, _ = word.partition("=")
-        if not (name.startswith("-") and _SECRET.search(name)) or "tokens" in name:
+        if not redact.is_secret_name(name):
             continue
         if equals:
-            words[position] = f"{name}={REDACTED}"
-        elif position + 1 < len(words) and not words[position + 1].startswith("-"):
-            words[position + 1] = REDACTED
+            words[position] = f"{name}={redact.HIDDEN}"
+        elif name.startswith("-") and position + 1 < len(words) and not words[position + 1].startswith("-"):
+            words[position + 1] = redact.HIDDEN
     return words, False
 
 
@@ -211,9 +210,7 @@ def _environment(proc: Path, pid: int) -> dict[str, str] | None:
     except OSError:
         return None
     pairs = (item.decode("utf-8", "replace").partition("=") for item in data.split(b"\0") if item)
-    return {
-        name: REDACTED if _SECRET.search(name) else value for name, _, value in pairs if _ENVIRONMENT.fullmatch(name)
-    }
+    return {name: redact.setting(name, value) for name, _, value in pairs if _ENVIRONMENT.fullmatch(name)}
 
 
 def _failed(pid: int, at: float, error: str, hint: str) -> Raw:
