@@ -21,8 +21,8 @@ Together = Literal["sum", "max", "min"]
 QUANTITIES = frozenset({
     "finished", "finished_abort", "finished_error", "finished_length", "arrived", "preemptions", "prompt_tokens",
     "computed_prompt_tokens", "cached_prompt_tokens", "output_tokens", "prefix_queries", "prefix_hits",
-    "draft_tokens", "accepted_tokens", "corrupted_requests", "evicted_tokens", "http_requests", "http_errors",
-    "slot_decode_s", "process_cpu_s", "process_start_s",
+    "draft_tokens", "accepted_tokens", "corrupted_requests", "rejections", "evicted_tokens", "http_requests",
+    "http_errors", "slot_decode_s", "process_cpu_s", "process_start_s",
 })  # fmt: skip
 """Counters, and the process start, that observations are derived from."""
 

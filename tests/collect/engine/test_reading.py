@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,6 +135,16 @@ def test_a_silent_engine_shows_zeros_not_gaps() -> None:
     assert value(evidence, "output_tokens_count") == 0
     assert value(evidence, "request_rate_per_s") == 0
     assert missing(evidence, "aborted_ratio")
+
+
+def test_requests_that_were_turned_away() -> None:
+    turned_away = 'vllm:admission_rejections_total{model_name="m",reason="max_num_queued_reqs"}'
+    parts = [vllm(part=part) for part in "01"]
+
+    evidence = engine.read(pair("".join((*parts, f"{turned_away} 3\n")), "".join((*parts, f"{turned_away} 10\n"))))
+
+    assert value(evidence, "admission_rejections_count") == 7
+    assert value(evidence, "admission_rejections_count", period="lifetime") == 10
 
 
 def test_shares_of_how_requests_ended() -> None:
@@ -323,6 +334,18 @@ def test_one_page_alone_gives_levels_lifetime_and_a_gap() -> None:
     (gap,) = evidence.gaps
     assert "one page" in gap.why
     assert "ttft_s" in gap.names
+
+
+@given(
+    end=st.text(max_size=5) | st.sampled_from(["first", "last"]),
+    begun=st.text(max_size=5) | st.sampled_from(["nan", "inf", "1e308"]),
+    window_s=st.text(max_size=5) | st.sampled_from(["nan", "-inf", "-1"]),
+    at=st.floats(allow_nan=False),
+)
+def test_notes_of_a_bundle_from_elsewhere_are_not_believed(end: str, begun: str, window_s: str, at: float) -> None:
+    pages = pair(vllm(500, 20, 4), vllm(900, 30, 4))
+    changed = replace(pages[0], at=at, meta={"end": end, "begun": begun, "window_s": window_s})
+    assert value(engine.read((changed, pages[1])), "finished_count", period="lifetime") == 30
 
 
 def test_sglang_workers_that_repeat_a_value_are_counted_once() -> None:

@@ -60,6 +60,7 @@ def _counted(instance: Instance) -> Iterator[tuple[str, Value]]:
         ("finished_count", "finished"),
         ("output_tokens_count", "output_tokens"),
         ("corrupted_requests_count", "corrupted_requests"),
+        ("admission_rejections_count", "rejections"),
     ):
         if key in gained:
             yield name, gained[key]
@@ -191,6 +192,7 @@ def _since_start(instance: Instance, about: Mapping[str, metrics.Metric]) -> Ite
         ("finished_count", "finished"),
         ("output_tokens_count", "output_tokens"),
         ("corrupted_requests_count", "corrupted_requests"),
+        ("admission_rejections_count", "rejections"),
         ("preemptions_total", "preemptions"),
         ("prefix_cache_queries_count", "prefix_queries"),
         ("prefix_cache_hits_count", "prefix_hits"),
