@@ -380,8 +380,10 @@ def test_another_version_of_the_format(path: Path) -> None:
     assert refusal(path).endswith("is llmedic.bundle/2, and this LLMedic reads llmedic.bundle/1")
 
 
-def test_a_manifest_that_is_no_json(path: Path) -> None:
-    rewrite(path, {bundle.MANIFEST: b"{"})
+@pytest.mark.parametrize("content", [b"{", b"[" * 2000, b'{"schema":"llmedic.bundle/1","gaps":' + b"[" * 2000])
+def test_a_manifest_that_is_no_json(path: Path, content: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(bundle.MANIFEST, content)
 
     assert "cannot be read" in refusal(path)
 

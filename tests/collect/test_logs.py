@@ -389,6 +389,13 @@ def test_a_damaged_record_still_reads(tmp_path: Path) -> None:
     raw = Raw(source="logs", kind="lines", target="x", body=b"Model is overloaded", meta={"dropped": "{", "lines": "x"})
     assert ids(logs.read([raw])) == ["tgi-overloaded"]
     assert ids(logs.read([replace(raw, meta={"dropped": "[1]"})])) == ["tgi-overloaded"]
+    assert ids(logs.read([replace(raw, meta={"dropped": "[" * 100_000, "lines": "²"})])) == ["tgi-overloaded"]
+
+
+@pytest.mark.parametrize("at", [-1e18, 1e13, 1e18, 1e300])
+def test_a_log_of_an_impossible_time_still_reads(at: float) -> None:
+    raw = Raw(source="logs", kind="lines", target="x", at=at, body=b"03-01 10:00:00 Model is overloaded")
+    assert ids(logs.read([raw])) == ["tgi-overloaded"]
 
 
 LITERAL_BYTES = st.sampled_from(

@@ -85,7 +85,8 @@ def test_nobody_there(closed_port: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "model"), [(MODELS, "tiny"), (b"{}", ""), (b"<html>", ""), (b'{"data":[]}', ""), (b'{"data":3}', "")]
+    ("body", "model"),
+    [(MODELS, "tiny"), (b"{}", ""), (b"<html>", ""), (b'{"data":[]}', ""), (b'{"data":3}', ""), (b"[" * 100_000, "")],
 )
 def test_the_first_model(body: bytes, model: str) -> None:
     assert openai.first_model(body) == model

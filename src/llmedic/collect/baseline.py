@@ -26,6 +26,7 @@ from llmedic.model.deployment import Deployment, FlagValue
 from llmedic.model.evidence import Evidence, Gap
 from llmedic.model.observation import Change, Observation, Quantiles, Series
 from llmedic.model.raw import Raw
+from llmedic.wire import jsontext
 
 SCHEMA: Final = "llmedic.baseline/1"
 SOURCE = "baseline"
@@ -190,7 +191,7 @@ def decode(content: bytes, name: str) -> Baseline:
         if schema != SCHEMA:
             raise InputError(f"{name}: is {schema[:60]!r}, and this LLMedic reads {SCHEMA}", hint=_SAVE_HINT)
         baseline = msgspec.json.decode(content, type=Baseline)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except jsontext.NOT_READABLE as error:
         raise InputError(f"{name}: is not a baseline: {error}", hint=_SAVE_HINT) from error
     for kept in baseline.observations:
         known = vocabulary.word(kept.name)

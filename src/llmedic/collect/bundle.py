@@ -27,6 +27,7 @@ from llmedic.collect.files import write_whole
 from llmedic.errors import InputError
 from llmedic.model.evidence import Gap
 from llmedic.model.raw import Raw
+from llmedic.wire import jsontext
 
 SCHEMA: Final = "llmedic.bundle/1"
 MANIFEST = "manifest.json"
@@ -222,13 +223,13 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, *, limit: int) -> b
 def _manifest(content: bytes) -> Manifest:
     try:
         schema = msgspec.json.decode(content, type=_AnySchema).schema
-    except msgspec.DecodeError as error:
+    except jsontext.NOT_READABLE as error:
         raise _RefusedError(f"its manifest cannot be read: {_line(error)}") from error
     if schema != SCHEMA:
         raise _RefusedError(f"is {_printable(schema)}, and this LLMedic reads {SCHEMA}")
     try:
         return msgspec.json.decode(content, type=Manifest)
-    except msgspec.DecodeError as error:
+    except jsontext.NOT_READABLE as error:
         raise _RefusedError(f"its manifest cannot be read: {_line(error)}") from error
 
 

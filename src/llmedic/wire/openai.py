@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from llmedic.errors import TargetError
-from llmedic.wire import http
+from llmedic.wire import http, jsontext
 
 _PATHS = ("/v1/completions", "/v1/chat/completions")
 _ABSENT = (404, 405, 501)
@@ -44,7 +44,7 @@ def first_model(body: bytes) -> str:
     """The first served model in an answer of /v1/models; "" when it is not one."""
     try:
         cards = msgspec.json.decode(body, type=_Cards).data
-    except msgspec.MsgspecError:
+    except jsontext.NOT_READABLE:
         return ""
     return cards[0].id if cards else ""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from llmedic.errors import AnswerError, UsageError
-from llmedic.wire import http
+from llmedic.wire import http, jsontext
 
 MAX_POINTS = 11_000
 """Points per series that Prometheus returns for one range query."""
@@ -70,13 +70,13 @@ def decode(answer: http.Answer, url: str) -> Result:
     """Read an answer. Raises UsageError for an expression that was refused, AnswerError for everything else."""
     try:
         envelope = msgspec.json.decode(answer.body, type=_Envelope)
-    except msgspec.DecodeError as error:
+    except jsontext.NOT_READABLE as error:
         raise _not_prometheus(answer, url) from error
     if envelope.status != "success":
         raise _refused(envelope, answer.status, url)
     try:
         data = msgspec.json.decode(envelope.data, type=_Data)
-    except msgspec.DecodeError as error:
+    except jsontext.NOT_READABLE as error:
         raise AnswerError(f"{url}: not the answer of a query: {error}", status=answer.status) from error
     found = tuple(_series(one) for one in data.result if one.values or one.value)
     native = sum(bool(one.histogram or one.histograms) for one in data.result)

@@ -40,9 +40,16 @@ def test_any_json_is_read_or_skipped(kind: str, body: object) -> None:
     assert all(value > 0 or name == "requests_running" for name, value in found.values.items())
 
 
-def test_what_is_not_json_is_skipped() -> None:
-    raw = Raw(source="engine", kind=raws.MODELS, status=200, body=b"<html>")
+@pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000, b'{"data":' * 100_000, b"\xff", b"1e999"])
+def test_what_is_not_json_is_skipped(body: bytes) -> None:
+    raw = Raw(source="engine", kind=raws.MODELS, status=200, body=body)
     assert answers.said([raw]) == answers.Said()
+
+
+def test_a_name_is_a_short_text() -> None:
+    assert said(raws.VERSION, {"version": {"a": [1]}}).version == ""
+    assert said(raws.VERSION, {"version": "0" * 1000}).version == ""
+    assert said(raws.MODELS, {"data": [{"root": 7, "id": "m"}]}).model == "m"
 
 
 @pytest.mark.parametrize(

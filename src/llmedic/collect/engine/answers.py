@@ -12,6 +12,7 @@ from llmedic.collect.engine import raws
 from llmedic.knowledge import flags, metrics
 from llmedic.model.deployment import Flag, FlagValue
 from llmedic.model.raw import Raw
+from llmedic.wire import jsontext
 
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp", "library": "ollama"}
 _NOT_SETTINGS = frozenset({"model", "host", "port", "api_key", "hf_token", "served_model_name"})
@@ -27,6 +28,7 @@ _VLLM_SETTINGS = {
     ),
     "parallel_config": ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"),
 }
+_LONGEST_NAME = 500
 _TGI_SETTINGS = ("max_concurrent_requests", "max_input_tokens", "max_total_tokens", "max_batch_total_tokens")
 
 
@@ -49,7 +51,7 @@ def said(answers: Iterable[Raw]) -> Said:
             continue
         try:
             body = msgspec.json.decode(raw.body)
-        except msgspec.MsgspecError:
+        except jsontext.NOT_READABLE:
             continue
         _READERS[raw.kind](body, found)
     return found
@@ -93,12 +95,12 @@ def _models(body: object, found: Said) -> None:
         return
     card = cards[0]
     found.engine = found.engine or _OWNERS.get(str(_get(card, "owned_by")), "")
-    found.model = found.model or str(_get(card, "root") or _get(card, "id") or "")
+    found.model = found.model or _text(card, "root") or _text(card, "id")
     _add(found, "max_model_len", _get(card, "max_model_len"), "models-api")
 
 
 def _version(body: object, found: Said) -> None:
-    found.version = found.version or str(_get(body, "version") or "")
+    found.version = found.version or _text(body, "version")
 
 
 def _api_version(body: object, found: Said) -> None:
@@ -119,8 +121,8 @@ def _server_info(body: object, found: Said) -> None:
     if not _get(arguments, "model_path"):
         return
     found.engine = "sglang"
-    found.version = str(_get(body, "version") or found.version)
-    found.model = str(_get(arguments, "model_path"))
+    found.version = _text(body, "version") or found.version
+    found.model = _text(arguments, "model_path")
     for own, value in arguments.items() if isinstance(arguments, dict) else ():
         if f"--{own.replace('_', '-')}" in flags.by_spelling("sglang"):
             _add(found, own, value, "server-info")
@@ -134,8 +136,8 @@ def _props(body: object, found: Said) -> None:
     if slots is None and _get(body, "default_generation_settings") is None:
         return
     found.engine = "llama.cpp"
-    found.version = found.version or str(_get(body, "build_info") or "")
-    found.model = str(_get(body, "model_path") or found.model)
+    found.version = found.version or _text(body, "build_info")
+    found.model = _text(body, "model_path") or found.model
     _add(found, "parallel", slots, "server-info")
     context = _get(_get(body, "default_generation_settings"), "n_ctx")
     if isinstance(context, int) and context > 0:
@@ -159,7 +161,7 @@ def _ps(body: object, found: Said) -> None:
     if not models:
         return
     found.engine = found.engine or "ollama"
-    found.model = str(_get(models[0], "name") or found.model)
+    found.model = _text(models[0], "name") or found.model
     _add(found, "num_ctx", _get(models[0], "context_length"), "server-info")
 
 
@@ -167,8 +169,8 @@ def _info(body: object, found: Said) -> None:
     if not _get(body, "model_id"):
         return
     found.engine = found.engine or "tgi"
-    found.version = found.version or str(_get(body, "version") or "")
-    found.model = str(_get(body, "model_id"))
+    found.version = found.version or _text(body, "version")
+    found.model = _text(body, "model_id")
     for name in _TGI_SETTINGS:
         _add(found, name, _get(body, name), "server-info")
 
@@ -194,6 +196,12 @@ def _add(found: Said, own: str, value: object, origin: str) -> None:
 
 def _get(value: object, key: str) -> object:
     return value.get(key) if isinstance(value, dict) else None
+
+
+def _text(value: object, key: str) -> str:
+    """A name or a version; "" for what is none, and for a page of text."""
+    found = _get(value, key)
+    return found if isinstance(found, str) and len(found) <= _LONGEST_NAME else ""
 
 
 def _list(value: object) -> list[object]:

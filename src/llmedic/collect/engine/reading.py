@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 
 from llmedic.collect.engine import answers, derive, gaps, raws
 from llmedic.collect.engine.instance import Instance, joined, parts_of
@@ -100,7 +101,7 @@ def _read_pages(server: _Server, found: Sequence[Raw], reader: Reader) -> None:
             continue
         end = raw.meta.get("end", "between")
         try:
-            looks[end].append(look(raw, _moment(raw), server.engine, reader))
+            looks.get(end, looks["between"]).append(look(raw, _moment(raw), server.engine, reader))
         except AnswerError as error:
             server.gaps.append(gaps.unreadable(server.target, error))
     if looks["last"]:
@@ -117,17 +118,25 @@ def _read_pages(server: _Server, found: Sequence[Raw], reader: Reader) -> None:
 
 def _moment(raw: Raw) -> float:
     """Seconds since the window began; of saved pages, the window's ends."""
-    begun = raw.meta.get("begun", "")
-    if begun:
-        return round(raw.at - float(begun), 3)
-    return 0.0 if raw.meta.get("end") == "first" else float(raw.meta.get("window_s") or 0.0)
+    begun = _seconds(raw, "begun")
+    if begun is not None:
+        return round(raw.at - begun, 3)
+    return 0.0 if raw.meta.get("end") == "first" else _seconds(raw, "window_s") or 0.0
 
 
 def _between_s(found: Iterable[Raw], first: Look, last: Look) -> float | None:
     if first.at and last.at:
         return last.at - first.at
-    known = next((raw.meta["window_s"] for raw in found if raw.meta.get("window_s")), "")
-    return float(known) if known else None
+    return next((known for raw in found if (known := _seconds(raw, "window_s"))), None)
+
+
+def _seconds(raw: Raw, key: str) -> float | None:
+    """A time in the notes of a raw, which came with a bundle from elsewhere; None when it is none."""
+    try:
+        number = float(raw.meta.get(key, ""))
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
 
 
 def _read_info(server: _Server, last: Look) -> None:

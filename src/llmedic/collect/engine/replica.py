@@ -13,7 +13,7 @@ from llmedic.collect.engine import raws, refusals
 from llmedic.errors import AnswerError, LLMedicError
 from llmedic.knowledge import metrics
 from llmedic.model.raw import Raw
-from llmedic.wire import http, openai
+from llmedic.wire import http, jsontext, openai
 from llmedic.wire.parallel import run_all
 
 _LOOKS = 5
@@ -194,7 +194,7 @@ def _without_secrets(body: bytes) -> bytes:
     """A JSON answer without keys and prompts: SGLang shows its API key, older llama.cpp the prompt of every slot."""
     try:
         return msgspec.json.encode(_stripped(msgspec.json.decode(body)))
-    except msgspec.MsgspecError:
+    except jsontext.NOT_READABLE:
         return b""
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -17,6 +18,9 @@ from llmedic.model.evidence import Evidence, Gap
 from llmedic.model.raw import Raw
 
 __all__ = ["SOURCE", "capture", "read", "read_text"]
+
+_ANY_YEAR = 1972
+_COUNT = re.compile(r"[0-9]{1,15}")
 
 
 def read(raws: Sequence[Raw]) -> Evidence:
@@ -41,21 +45,28 @@ def read_text(text: str, source: str = "log") -> Evidence:
 
 
 def _read_one(raw: Raw, *, alone: bool) -> Evidence:
-    year = datetime.fromtimestamp(raw.at, UTC).year if raw.at else 1972
-    reader = Reader(source="log" if alone or not raw.target else f"log:{raw.target}", year=year)
+    reader = Reader(source="log" if alone or not raw.target else f"log:{raw.target}", year=_year(raw.at))
     lines = raw.body.split(b"\n")
     for line in lines:
         reader.feed(line)
     reader.dropped(_dropped(raw.meta.get("dropped", "")))
     count = raw.meta.get("lines", "")
     gaps = () if "cut" not in raw.meta else (_cut_gap(raw),)
-    return replace(reader.evidence(), log_lines=int(count) if count.isdigit() else len(lines), gaps=gaps)
+    return replace(reader.evidence(), log_lines=int(count) if _COUNT.fullmatch(count) else len(lines), gaps=gaps)
+
+
+def _year(at: float) -> int:
+    """The year for lines that do not tell theirs; one that has every day, where the log's age is not known."""
+    try:
+        return datetime.fromtimestamp(at, UTC).year if at else _ANY_YEAR
+    except (ValueError, OverflowError, OSError):
+        return _ANY_YEAR
 
 
 def _dropped(text: str) -> dict[str, int]:
     try:
         data = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return {str(key): value for key, value in data.items() if isinstance(value, int)} if isinstance(data, dict) else {}
 

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from llmedic.wire import jsontext
+
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FULL = re.compile(
     r"(?P<y>20\d\d)[-/](?P<m>\d\d)[-/](?P<d>\d\d)(?:[T ]| - )(?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d(?:[.,]\d{1,9})?)"
@@ -60,7 +62,7 @@ def unwrap(raw: str, year: int = _NOMINAL_YEAR) -> Line:
 def _from_json(text: str) -> tuple[str, float | None]:
     try:
         data = msgspec.json.decode(text.encode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError):
+    except jsontext.NOT_READABLE:
         return text, None
     if not isinstance(data, dict):
         return text, None

@@ -36,13 +36,14 @@ def read(raws: Sequence[Raw]) -> Evidence:
             continue
         try:
             watched = _Watched(json.loads(raw.body))
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            seen, happened, deployed = tuple(watched.observations()), tuple(watched.events()), watched.deployment()
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError):
             how = f"llmedic diagnose --pid {raw.target}"
             gaps.append(Gap(what=f"process {raw.target}", why="the record is damaged", how=how))
             continue
-        observations += watched.observations()
-        events += watched.events()
-        deployment = deployment if deployment.engine else watched.deployment()
+        observations += seen
+        events += happened
+        deployment = deployment if deployment.engine else deployed
         if raw.meta.get("denied"):
             how = f"sudo llmedic diagnose --pid {raw.target}"
             gaps.append(Gap(what=f"environment of process {raw.target}", why="permission denied", how=how))
@@ -85,11 +86,11 @@ class _Watched:
 
     def deployment(self) -> Deployment:
         """Engine, environment and CPUs of the host."""
-        environment = cast(Mapping[str, str], self._data.get("environment") or {})
+        environment = dict(cast(Mapping[str, str], self._data.get("environment") or {}))
         cpus = _number(self._last["host"], "cpus")
         return Deployment(
             engine=str(self._data.get("engine", "")),
-            environment=dict(environment),
+            environment={str(name): str(value) for name, value in environment.items()},
             hardware=HardwareFacts(host_cpus=int(cpus) if cpus else None),
         )
 
