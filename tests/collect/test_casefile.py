@@ -111,6 +111,17 @@ def test_a_typed_engine_name_is_understood(typed: str | None, engine: str) -> No
         (b"hardware: {colour: red}", "unknown keys in hardware: colour"),
         (b"launch: {args: '--a b'}", "launch.args is a list"),
         (b"bench: {label: x}", "bench is a list"),
+        (b"launch: {arguments: [a]}", "unknown keys in launch: arguments"),
+        (b"engine: {name: vllm, verison: 1}", "unknown keys in engine: verison"),
+        (b"model: {names: [a]}", "unknown keys in model: names"),
+        (b"engine: {version: [1]}", "engine.version is text"),
+        (b"launch: {env: {A: {b: c}}}", "launch.env.A is text"),
+        (b"log: [one, two]", "log is text"),
+        (b"hardware: {accelerator: [H100]}", "hardware.accelerator is text"),
+        (b"bench: [{label: {a: b}}]", "label of a bench row is text"),
+        (b"engine: {name: vllm}\nengine: {name: sglang}", "'engine' is given twice, in line 2"),
+        (b"observations: {requests_waiting: 1, requests_waiting: 2}", "'requests_waiting' is given twice"),
+        (b"kubernetes: &a [*a]", "contains itself"),
         (b"\xff\xfe\x00", "not a YAML case file"),
     ],
 )
@@ -132,8 +143,24 @@ def test_a_fact_that_is_no_finite_number_is_not_known() -> None:
     assert evidence.deployment.hardware.memory_gib is None
 
 
+def test_a_value_typed_as_yaml_is_the_json_that_the_engine_takes() -> None:
+    body = b"launch: {args: [--rope-scaling, {factor: 4.0}, --port, 8000, --x, null]}"
+
+    words = casefile.capture("c.yaml", body)[1].body
+
+    assert json.loads(words) == ["--rope-scaling", '{"factor": 4.0}', "--port", "8000", "--x", "None"]
+
+
+@pytest.mark.parametrize("key", ["log", "gpu", "engine", "bench", "source"])
+def test_a_few_lines_that_unfold_to_gigabytes_are_refused(key: str) -> None:
+    levels = "".join(f"- &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]\n" for i in range(1, 12))
+
+    with pytest.raises(InputError, match="more than 32 MiB"):
+        casefile.capture("c.yaml", f"report:\n- &l0 [lol, lol]\n{levels}{key}: *l11\n".encode())
+
+
 def test_a_tree_that_explodes_is_refused() -> None:
-    levels = "\n".join(f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 10)}]" for i in range(1, 8))
+    levels = "\n".join(f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 10)}]" for i in range(1, 6))
     bomb = "kubernetes:\n- kind: Pod\n  l0: &l0 x\n" + "\n".join("  " + line for line in levels.splitlines())
 
     with pytest.raises(InputError, match="too many"):

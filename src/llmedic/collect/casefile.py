@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import cast
 
-import yaml
-
 from llmedic import errors
 from llmedic.knowledge import symptoms as symptom_words
 from llmedic.knowledge import vocabulary
@@ -22,6 +20,7 @@ from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
 from llmedic.model.evidence import BenchRow, Evidence, KubernetesFact, Symptoms
 from llmedic.model.observation import Change, Observation, Quantiles, Series, Value
 from llmedic.model.raw import Raw
+from llmedic.wire import yamltext
 
 SOURCE = "case"
 MAX_BYTES = 4 << 20
@@ -31,6 +30,8 @@ IGNORED = frozenset({"id", "title", "report", "expect", "source", "confidence"})
 KEYS = frozenset(
     {"engine", "hardware", "model", "launch", "observations", "log", "gpu", "kubernetes", "bench", "symptoms"}
 )
+_PARTS = {"engine": ("name", "version"), "model": ("name", "config"), "launch": ("args", "env")}
+_HELP = "see docs/reference/case-file.md"
 ENGINES = ("sglang", "llama.cpp", "ollama", "tgi", "vllm")
 """Words to look for in a typed engine name; vLLM last, because others describe themselves by it."""
 
@@ -42,22 +43,22 @@ def capture(name: str, body: bytes) -> tuple[Raw, ...]:
         InputError: not YAML, unknown keys, unknown observations or symptoms, values of the wrong shape.
     """
     case = _load(name, body)
-    engine = engine_name(_mapping(case.get("engine"), name, "engine").get("name"))
+    _evidence(name, case)  # whatever is wrong with it is said now, not when it is judged
+    engine = engine_name(_word(_part(name, case, "engine").get("name"), name, "engine.name"))
     raws = [Raw(source=SOURCE, kind="case", target=name, body=body)]
-    launch = _mapping(case.get("launch"), name, "launch")
+    launch = _part(name, case, "launch")
     if args := launch.get("args"):
         if not isinstance(args, list):
             raise errors.InputError(f"{name}: launch.args is a list of words", hint="args: [--max-num-seqs, '4']")
-        words = json.dumps([str(word) for word in args]).encode()
+        words = json.dumps([_argument(word) for word in args]).encode()
         raws.append(
             Raw(source="flags", kind="args", target=name, body=words, meta={"engine": engine, "origin": "case"})
         )
     raws += [
-        Raw(source="logs", kind="lines", target=key, body=str(text).encode(), meta={"engine": engine})
+        Raw(source="logs", kind="lines", target=key, body=text.encode("utf-8", "replace"), meta={"engine": engine})
         for key in ("log", "gpu")
-        if (text := case.get(key))
+        if (text := _word(case.get(key), name, key))
     ]
-    _evidence(name, case)  # whatever is wrong with it is said now, not when it is judged
     return tuple(raws)
 
 
@@ -78,12 +79,9 @@ def _load(name: str, body: bytes) -> Mapping[str, object]:
     if len(body) > MAX_BYTES:
         raise errors.InputError(f"{name}: larger than {MAX_BYTES >> 20} MiB", hint="give long logs with --log FILE")
     try:
-        case = yaml.load(body, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        where = " ".join(str(error).split())[:200]
-        raise errors.InputError(
-            f"{name}: not a YAML case file: {where}", hint="see docs/reference/case-file.md"
-        ) from error
+        case = yamltext.load(body)
+    except yamltext.NotReadableError as error:
+        raise errors.InputError(f"{name}: not a YAML case file: {error}", hint=_HELP) from error
     if not isinstance(case, dict):
         raise errors.InputError(f"{name}: a case file is a mapping", hint=f"its keys are {', '.join(sorted(KEYS))}")
     if unknown := sorted(str(key) for key in case if key not in KEYS | IGNORED):
@@ -92,15 +90,17 @@ def _load(name: str, body: bytes) -> Mapping[str, object]:
 
 
 def _evidence(name: str, case: Mapping[str, object]) -> Evidence:
-    engine = _mapping(case.get("engine"), name, "engine")
-    hardware, model = _mapping(case.get("hardware"), name, "hardware"), _mapping(case.get("model"), name, "model")
-    launch = _mapping(case.get("launch"), name, "launch")
+    engine, model, launch = (_part(name, case, key) for key in _PARTS)
+    hardware = _mapping(case.get("hardware"), name, "hardware")
     environment = _mapping(launch.get("env"), name, "launch.env")
     deployment = Deployment(
-        engine=engine_name(engine.get("name")),
-        version=str(engine.get("version") or ""),
-        environment={key: str(value) for key, value in environment.items()},
-        model=ModelFacts(name=str(model.get("name") or ""), config=_mapping(model.get("config"), name, "model.config")),
+        engine=engine_name(_word(engine.get("name"), name, "engine.name")),
+        version=_word(engine.get("version"), name, "engine.version"),
+        environment={key: _word(value, name, f"launch.env.{key}") for key, value in environment.items()},
+        model=ModelFacts(
+            name=_word(model.get("name"), name, "model.name"),
+            config=_mapping(model.get("config"), name, "model.config"),
+        ),
         hardware=_hardware(name, hardware),
     )
     observations = _mapping(case.get("observations"), name, "observations")
@@ -113,13 +113,34 @@ def _evidence(name: str, case: Mapping[str, object]) -> Evidence:
     )
 
 
+def _part(name: str, case: Mapping[str, object], key: str) -> Mapping[str, object]:
+    """A part that has keys of its own, none of them misspelt."""
+    part, known = _mapping(case.get(key), name, key), _PARTS[key]
+    if unknown := sorted(set(part) - set(known)):
+        raise errors.InputError(
+            f"{name}: unknown keys in {key}: {', '.join(unknown)}", hint=f"known: {', '.join(known)}"
+        )
+    return part
+
+
+def _word(raw: object, name: str, key: str) -> str:
+    if isinstance(raw, dict | list | set):
+        raise errors.InputError(f"{name}: {key} is text", hint=_HELP)
+    return "" if raw is None else str(raw)
+
+
+def _argument(word: object) -> str:
+    """A word of the command line; a value written as YAML is the JSON that the engine takes."""
+    return json.dumps(word, default=str) if isinstance(word, dict | list) else str(word)
+
+
 def _hardware(name: str, keys: Mapping[str, object]) -> HardwareFacts:
     known = HardwareFacts.__dataclass_fields__
     if unknown := sorted(set(keys) - set(known)):
         raise errors.InputError(
             f"{name}: unknown keys in hardware: {', '.join(unknown)}", hint=f"known: {', '.join(known)}"
         )
-    texts = {key: str(keys.get(key) or "") for key in ("accelerator", "interconnect")}
+    texts = {key: _word(keys.get(key), name, f"hardware.{key}") for key in ("accelerator", "interconnect")}
     return HardwareFacts(
         accelerator=texts["accelerator"],
         interconnect=texts["interconnect"],
@@ -140,7 +161,7 @@ def _observation(name: str, key: str, raw: object) -> Observation:
 
 def _bench(name: str, row: object) -> BenchRow:
     keys = dict(_mapping(row, name, "bench row"))
-    label = str(keys.pop("label", ""))
+    label = _word(keys.pop("label", ""), name, "the label of a bench row")
     for key in keys:
         if vocabulary.word(str(key)) is None:
             raise errors.InputError(
@@ -233,7 +254,7 @@ def _mapping(raw: object, name: str, key: str) -> Mapping[str, object]:
     if raw is None:
         return {}
     if not isinstance(raw, dict):
-        raise errors.InputError(f"{name}: {key} is a mapping", hint="see docs/reference/case-file.md")
+        raise errors.InputError(f"{name}: {key} is a mapping", hint=_HELP)
     return {str(one): value for one, value in raw.items()}
 
 
@@ -241,7 +262,7 @@ def _list(raw: object, name: str, key: str) -> Sequence[object]:
     if raw is None:
         return ()
     if not isinstance(raw, list):
-        raise errors.InputError(f"{name}: {key} is a list", hint="see docs/reference/case-file.md")
+        raise errors.InputError(f"{name}: {key} is a list", hint=_HELP)
     return raw
 
 
