@@ -240,3 +240,15 @@ def test_a_trend_needs_two_points() -> None:
     assert holds(raw, observations={"requests_waiting": [[0, 9]]}) is None
     assert holds(raw, observations={"requests_waiting": [[0, 1], [30, 9]]}) is True
     assert holds(raw, observations={"requests_waiting": [[0, 9], [30, 9]]}) is False
+
+
+def test_present_holds_for_any_value_and_shows_it() -> None:
+    condition = c.parse({"present": "requests_running.max"}, "here")
+
+    seen = evaluate(condition, build.view({"observations": {"requests_running": 0}}))
+    unseen = evaluate(condition, build.view({"observations": {"requests_waiting": 0}}))
+
+    assert seen.holds is True
+    assert [(fact.name, fact.value, fact.compared_to) for fact in seen.facts] == [("requests_running max", "0", "")]
+    assert unseen.holds is None
+    assert unseen.missing == ("requests_running.max",)

@@ -33,13 +33,15 @@ def evaluate(condition: c.Condition, view: View) -> Outcome:
             return FALSE if evaluate(part, view).holds else TRUE
         case c.Predicate(name=name):
             return predicates.PREDICATES[name](view)
-        case c.Threshold() | c.Ratio() | c.Changed() | c.Trending() | c.Absent():
+        case c.Threshold() | c.Ratio() | c.Changed() | c.Trending() | c.Absent() | c.Present():
             return _observed(condition, view)
         case _:
             return _stated(condition, view)
 
 
-def _observed(condition: c.Threshold | c.Ratio | c.Changed | c.Trending | c.Absent, view: View) -> Outcome:
+def _observed(
+    condition: c.Threshold | c.Ratio | c.Changed | c.Trending | c.Absent | c.Present, view: View
+) -> Outcome:
     """Conditions over observations."""
     match condition:
         case c.Threshold(quantity=quantity, bounds=bounds):
@@ -52,6 +54,9 @@ def _observed(condition: c.Threshold | c.Ratio | c.Changed | c.Trending | c.Abse
             return _trending(condition, view)
         case c.Absent(name=name):
             return TRUE if view.observation(name) is None else FALSE
+        case c.Present(quantity=quantity):
+            reading = view.read(quantity)
+            return true(reading.fact) if reading else unknown(str(quantity))
 
 
 def _stated(condition: c.Logged | c.Setting | c.FactIs | c.Ticked | c.EngineIs | c.InKubernetes, view: View) -> Outcome:

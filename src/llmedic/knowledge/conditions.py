@@ -171,6 +171,13 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """{present: QUANTITY}: somebody observed it, whatever its value. Unknown where nobody did."""
+
+    quantity: Quantity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Predicate:
     """{predicate: NAME}: a typed function of `analysis.predicates`."""
 
@@ -207,7 +214,7 @@ class Unless:
 
 Condition = (
     Threshold | Ratio | Changed | Trending | Logged | Setting | FactIs | Ticked | EngineIs | InKubernetes | Absent
-    | Predicate | All | AnyOf | Not | Unless
+    | Present | Predicate | All | AnyOf | Not | Unless
 )  # fmt: skip
 
 
@@ -369,6 +376,7 @@ PARSERS: Mapping[str, Callable[[dict[str, object], str], Condition]] = {
     "engine": _engine,
     "kubernetes": _kubernetes,
     "absent": lambda keys, _: Absent(name=str(keys.pop("absent"))),
+    "present": lambda keys, where: Present(quantity=quantity(keys.pop("present"), where)),
     "predicate": lambda keys, _: Predicate(name=str(keys.pop("predicate"))),
 }
 """Kinds in the order in which a mapping is searched for them; "absent" also is a key of "kubernetes", so it is last."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 def show(number: float, unit: str = "") -> str:
     """The number in the form people write it: 1.25 s, 38 ms, 62 %, 1,024 tokens.
 
-    Ratios ("0..1") become percentages and seconds below one become milliseconds.
+    Ratios ("0..1") become percentages, seconds below one become milliseconds, and a rate is "3/s".
     """
     if number != number:
         return "NaN"
@@ -14,6 +14,8 @@ def show(number: float, unit: str = "") -> str:
         return f"{_short(number * 100)} %"
     if unit == "s" and 0 < abs(number) < 1:
         return f"{_short(number * 1000)} ms"
+    if unit.startswith("1/"):
+        return f"{_short(number)}{unit[1:]}"
     return f"{_short(number)} {unit}".rstrip() if unit not in ("-", "count", "code") else _short(number)
 
 
