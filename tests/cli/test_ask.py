@@ -34,3 +34,14 @@ def test_answers(lang: Literal["en", "zh"], typed: str, expected: str) -> None:
 
     assert result.stdout.splitlines()[-1] == expected
     assert f"Does the queue grow? ({ask.CHOICES[lang]})" in result.stderr
+
+
+def test_nobody_there_to_ask_is_not_known() -> None:
+    @click.command()
+    def command() -> None:
+        click.echo(repr(ask.at_terminal("en")("Does the queue grow?")))
+
+    result = CliRunner().invoke(command, input="")
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1] == "None"

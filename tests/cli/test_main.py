@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +34,16 @@ def unreachable() -> None:
 @click.argument("target")
 def bug(bearer: str, target: str) -> None:
     raise ZeroDivisionError(f"cannot divide {len(bearer) + len(target)}")
+
+
+@endings.command()
+def quoting() -> None:
+    raise ZeroDivisionError("cannot divide http://user:sesame@host --api-key open-up\x1b[31m")
+
+
+@endings.command()
+def steering() -> None:
+    raise errors.InputError("a\x1b]0;title\x07b\u202ec\x9bd" + "e" * 5000, hint="f\x1b[31mg")
 
 
 @endings.command()
@@ -69,6 +81,62 @@ def test_a_bug_leaves_its_traceback_in_a_file_and_no_secret(
     assert "command: llmedic bug --bearer … …" in report
     assert "sesame" not in report
     assert "open" not in report.partition("Traceback")[0]
+
+
+def test_a_bug_that_quotes_a_secret_does_not_tell_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    assert main.main(["quoting"], endings) == 70
+
+    (log,) = tmp_path.iterdir()
+    told = capsys.readouterr().err + log.read_text(encoding="utf-8").rpartition("raise ZeroDivisionError")[2]
+    assert "ZeroDivisionError: cannot divide" in told
+    assert told.count("<redacted>") >= 4
+    assert "user:sesame" not in told.replace('"cannot divide http://user:sesame@host', "")
+
+
+def test_no_line_steers_the_terminal_or_fills_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["steering"], endings) == 2
+
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: a]0;titlebcd" + "e" * 100)
+    assert len(error) == 1000 + len("error: ")
+    assert hint == "hint: f[31mg"
+
+
+def test_a_full_disk_is_no_bug() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "llmedic", "explain"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[0] == f"error: standard output: {os.strerror(errno.ENOSPC)}"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_bug(closed: str, tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("nothing\n")
+    command = f"exec {shlex.quote(sys.executable)} -m llmedic diagnose --log {shlex.quote(str(log))} {closed}"
+
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 3
+    assert "bug" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8"])
+def test_letters_that_a_terminal_lacks_are_spelled(encoding: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "llmedic", "explain", "--lang", "zh"],
+        capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, check=True, timeout=60,
+    )  # fmt: skip
+
+    assert (b"\\u" in done.stdout) == (encoding != "utf-8")
 
 
 def test_an_interrupt_is_130(capsys: pytest.CaptureFixture[str]) -> None:

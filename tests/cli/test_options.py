@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmedic import errors
+from llmedic.app.request import Sources
 from llmedic.cli import options
 from llmedic.model.evidence import Symptoms
 
@@ -24,7 +25,7 @@ def test_lengths_of_time(text: str | float, seconds: float) -> None:
     assert options.duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "0s", "-1m", "1 week", "1.s", "s", "nan", "1m30s"])
+@pytest.mark.parametrize("text", ["", "0s", "-1m", "1 week", "1.s", "s", "nan", "1m30s", "367d", "9" * 400])
 def test_what_is_no_length_of_time_says_how_to_write_one(text: str) -> None:
     with pytest.raises(click.BadParameter, match="write 15s, 1m or 24h"):
         options.duration(text)
@@ -79,8 +80,8 @@ def test_access_that_cannot_work_is_refused(given_options: dict[str, Any], says:
         options.access(**{**usual, **given_options}, environment={})
 
 
-def sources(*targets: str, metrics: tuple[Path, ...] = ()) -> None:
-    options.sources(
+def sources(*targets: str, metrics: tuple[Path, ...] = ()) -> Sources:
+    return options.sources(
         targets=targets, metrics=metrics, logs=(), args="", pid=None, case=None, symptoms=Symptoms()
     )  # fmt: skip
 
@@ -92,6 +93,13 @@ def sources(*targets: str, metrics: tuple[Path, ...] = ()) -> None:
         ("http://", "names no host", "http://host:port"),
         ("localhost:8000", "no such file", "http://localhost:8000"),
         ("missing.zip", "no such file", "http://"),
+        ("", "an empty TARGET", "variable"),
+        ("x" * 5000, "no such file", "http://"),
+        ("http://[::1", "is not a URL", "http://host:port"),
+        ("http://a:99999", "is not a URL", "http://host:port"),
+        ("http://a:b", "is not a URL", "http://host:port"),
+        ("prom+http://[::1?job=x", "is not a URL", "prom"),
+        ("https://:443/", "names no host", "https://"),
     ],
 )
 def test_a_target_that_is_none_says_what_it_should_be(target: str, says: str, hint: str) -> None:
@@ -103,6 +111,17 @@ def test_a_target_that_is_none_says_what_it_should_be(target: str, says: str, hi
 
 def test_targets_of_every_kind_are_taken(tmp_path: Path) -> None:
     sources("http://h:1", "https://h/v1", 'prom+http://p:9090?job="vllm"', str(tmp_path))
+
+
+def test_a_password_is_not_repeated_when_the_url_is_none() -> None:
+    with pytest.raises(errors.UsageError) as caught:
+        sources("http://user:sesame@ho\u2100st:1")
+
+    assert "sesame" not in str(caught.value.message) + caught.value.hint
+
+
+def test_the_scheme_may_be_in_capitals() -> None:
+    assert sources("HTTP://Host:1", "Prom+HTTPS://p").targets == ("http://Host:1", "prom+https://p")
 
 
 def test_three_metrics_pages_make_no_window() -> None:

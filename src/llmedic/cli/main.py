@@ -9,7 +9,10 @@ A subcommand's module is imported when it is needed, and nothing heavy is import
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -28,6 +31,12 @@ COMMANDS = {
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 _EXIT_PIPE_CLOSED = 141  # what a shell reports for SIGPIPE
+_LONGEST_LINE = 1000
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+_STEERING = dict.fromkeys(
+    (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+)
+"""What would move the cursor, colour the terminal or turn the direction of the text."""
 
 
 class LazyGroup(click.Group):
@@ -60,6 +69,7 @@ def cli() -> None:
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (of the process, unless given) and leave with its exit code."""
+    _settle_streams()
     sys.exit(main(arguments))
 
 
@@ -84,15 +94,26 @@ def main(arguments: Sequence[str] | None = None, commands: click.Group = cli) ->
         _silence_stdout()
         return _EXIT_PIPE_CLOSED
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
+            _silence_stdout()
+            hint = "the report could not be written: send it somewhere else"
+            return _say(f"standard output: {error.strerror}", hint, errors.TargetError.exit_code)
         return _say(f"this is a bug in llmedic: {_one_line(error)}", _bug_hint(words), EXIT_BUG)
     return outcome if isinstance(outcome, int) else 0
 
 
 def _say(message: str, hint: str, code: int) -> int:
-    click.echo(f"error: {' '.join(message.split())}", err=True)
-    if hint:
-        click.echo(f"hint: {hint}", err=True)
+    with contextlib.suppress(OSError):  # the exit code still tells
+        click.echo(f"error: {_line(message)}", err=True)
+        if hint:
+            click.echo(f"hint: {_line(hint)}", err=True)
     return code
+
+
+def _line(text: str) -> str:
+    """One line that steers no terminal: file names and servers' answers can hold anything."""
+    flat = " ".join(text.split()).translate(_STEERING)
+    return flat if len(flat) <= _LONGEST_LINE else flat[: _LONGEST_LINE - 1] + "…"
 
 
 def _usage_hint(error: click.ClickException) -> str:
@@ -101,7 +122,17 @@ def _usage_hint(error: click.ClickException) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+    return _without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")[:200]
+
+
+def _without_secrets(text: str) -> str:
+    """What went wrong may quote what it went wrong on."""
+    try:
+        from llmedic.collect import redact
+
+        return redact.text(text)
+    except Exception as error:  # the bug may be in there
+        return f"withheld: {type(error).__name__} while it was redacted"
 
 
 def _bug_hint(words: Sequence[str]) -> str:
@@ -110,19 +141,30 @@ def _bug_hint(words: Sequence[str]) -> str:
     import traceback
 
     shown = [word.partition("=")[0] if word.startswith("-") else "…" for word in words[1:]]
+    name = [word if word.isalpha() else "…" for word in words[:1]]
     report = (
         f"llmedic {__version__}\npython {sys.version}\nplatform {sys.platform}\n"
-        f"command: llmedic {' '.join([*words[:1], *shown])}\n\n{traceback.format_exc()}"
+        f"command: llmedic {' '.join([*name, *shown])}\n\n{_without_secrets(traceback.format_exc())}"
     )
     try:
-        descriptor, name = tempfile.mkstemp(prefix="llmedic-bug-", suffix=".log")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        descriptor, path = tempfile.mkstemp(prefix="llmedic-bug-", suffix=".log")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(report)
     except OSError as error:
         return f"the traceback could not be written: {error}"
-    return f"the traceback is in {name}; please attach it to a bug report"
+    return f"the traceback is in {path}; please attach it to a bug report"
 
 
 def _silence_stdout() -> None:
     """The reader is gone: keep the interpreter from complaining about it on the way out."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _settle_streams() -> None:
+    """A closed stream takes nothing, and a letter that a terminal cannot show is spelled: neither ends a diagnosis."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # and the next file that is opened must not take its number
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open until the end
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -21,6 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FACTORS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
+_LONGEST_S = 366 * 86400.0
 _READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -30,6 +31,8 @@ def duration(text: str | float) -> float:
     seconds = float(match.group(1)) * _FACTORS[match.group(2)] if match else 0.0
     if seconds <= 0:
         raise click.BadParameter(f"{str(text)!r} is not a length of time: write 15s, 1m or 24h")
+    if seconds > _LONGEST_S:
+        raise click.BadParameter(f"{str(text)[:20]!r} is longer than a year: write 15s, 1m or 24h")
     return seconds
 
 
@@ -131,9 +134,15 @@ def sources(
 
     if len(metrics) > 2:
         raise errors.UsageError("--metrics can be given once or twice", hint="two pages make one window")
-    for target in targets:
-        _check_target(target)
-    return Sources(targets=targets, metrics=metrics, logs=logs, args=args, pid=pid, case=case, symptoms=symptoms)
+    return Sources(
+        targets=tuple(map(_target, targets)),
+        metrics=metrics,
+        logs=logs,
+        args=args,
+        pid=pid,
+        case=case,
+        symptoms=symptoms,
+    )
 
 
 def ticked(*, seen: Iterable[str], when: Iterable[str], not_when: Iterable[str]) -> Symptoms:
@@ -180,15 +189,37 @@ def _header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _check_target(target: str) -> None:
+def _target(target: str) -> str:
     scheme, separator, rest = target.partition("://")
     if separator:
-        if scheme not in ("http", "https", "prom+http", "prom+https"):
-            raise errors.UsageError(
-                f"{scheme}:// is not a kind of target", hint="http(s)://host:port or prom+http(s)://host:port?SELECTOR"
-            )
-        if not rest.split("/")[0].split("?")[0]:
-            raise errors.UsageError(f"{target} names no host", hint=f"{scheme}://host:port")
-    elif not Path(target).exists():
+        return _url(scheme.lower(), rest)
+    if not target.strip():
+        raise errors.UsageError("an empty TARGET", hint="is the variable set that should hold it?")
+    if not _exists(target):
         hint = f"http://{target}" if re.fullmatch(r"[\w.-]+:\d+(/.*)?", target) else "an engine needs http:// in front"
         raise errors.InputError(f"{target}: no such file or directory", hint=hint)
+    return target
+
+
+def _url(scheme: str, rest: str) -> str:
+    from urllib.parse import urlsplit
+
+    if scheme not in ("http", "https", "prom+http", "prom+https"):
+        raise errors.UsageError(
+            f"{scheme}:// is not a kind of target", hint="http(s)://host:port or prom+http(s)://host:port?SELECTOR"
+        )
+    try:
+        parts = urlsplit(f"{scheme}://{rest}")
+        host = parts.hostname if parts.port != 0 else ""
+    except ValueError as error:  # its text may hold the password
+        raise errors.UsageError(f"{scheme}://… is not a URL", hint=f"{scheme}://host:port") from error
+    if not host:
+        raise errors.UsageError(f"{scheme}://… names no host and port", hint=f"{scheme}://host:port")
+    return f"{scheme}://{rest}"
+
+
+def _exists(target: str) -> bool:
+    try:
+        return Path(target).exists()
+    except OSError:  # too long a name, or a folder that may not be looked into
+        return False
