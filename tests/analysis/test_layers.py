@@ -6,7 +6,7 @@ import pytest
 from tests.rules import build
 
 from llmedic.analysis import layers
-from llmedic.knowledge import causes
+from llmedic.knowledge import causes, texts
 from llmedic.model.verdict import LAYERS, Layer
 
 EMPTY: build.Case = {}
@@ -44,6 +44,21 @@ def test_a_layer_is_ok_by_what_was_seen_of_it_alone(layer: str, case: build.Case
 
     assert {name for name, one in found.items() if one.status == "ok"} == {layer}
     assert number in found[layer].summary
+
+
+def test_a_log_with_an_error_is_not_ok() -> None:
+    found = of({"log": "INFO one\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."})[
+        "deployment"
+    ]
+
+    assert (found.status, found.summary) == ("symptom", "log lines read: 2, errors: cuda-oom")
+
+
+def test_indicators_are_said_in_words() -> None:
+    case: build.Case = {"observations": {"requests_running": 8, "kv_cache_usage_ratio": 0.4}}
+
+    assert of(case)["capacity"].summary == "running 8, KV usage 40 %"
+    assert set(layers.INDICATORS["capacity"]) <= set(texts.INDICATORS)
 
 
 def test_load_without_a_before_is_not_judged() -> None:

@@ -10,6 +10,7 @@ from llmedic.analysis.predicates import ledger
 from llmedic.analysis.view import View
 from llmedic.knowledge import flags
 from llmedic.knowledge.schema import Advice
+from llmedic.knowledge.texts import Lang
 from llmedic.model.deployment import FlagValue
 from llmedic.model.verdict import Change
 
@@ -21,7 +22,7 @@ CARD_CONTEXT_GIB = 0.5
 """What a driver context and a little fragmentation take beside the engine's own share of a card."""
 
 
-def of(advice: Advice, view: View, lang: str) -> Change:
+def of(advice: Advice, view: View, lang: Lang) -> Change:
     """The advice with its present value and, where one can be computed, its new one, as this engine spells it."""
     now = view.flag(advice.variable)
     new = VALUES[advice.value](view) if advice.value else _switch(advice.variable, now)

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from llmedic.analysis.predicates import scheduling
 from llmedic.analysis.view import View, fact_of, statistic
+from llmedic.knowledge.texts import Lang
 from llmedic.model.finding import Fact
 from llmedic.model.verdict import Disagreement
 
@@ -37,7 +38,7 @@ MEANINGS = {
 }
 
 
-def of(view: View, lang: str = "en") -> tuple[Disagreement, ...]:
+def of(view: View, lang: Lang = "en") -> tuple[Disagreement, ...]:
     """Every pair of witnesses that contradict each other."""
     found = (*_sizes(view), *_flags(view), *_pool_arithmetic(view), *_green_health(view))
     return tuple(replace(one, meaning=MEANINGS[one.meaning][lang == "zh"]) for one in found)

@@ -9,9 +9,11 @@ from llmedic.analysis import change, crosscheck, findings, layers, limits, ranki
 from llmedic.analysis.predicates import comparison
 from llmedic.analysis.ranking import Standing
 from llmedic.analysis.view import View
+from llmedic.knowledge import texts
 from llmedic.knowledge.profiles import Profile
 from llmedic.knowledge.rules import Compiled
 from llmedic.knowledge.schema import CauseText, LogPattern
+from llmedic.knowledge.texts import Lang
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact, Finding
 from llmedic.model.verdict import SURE, Cause, Health, Verdict
@@ -28,11 +30,11 @@ SPECIAL_TEXT = {
     (HEALTHY, "zh"): ("运行正常", "能反映故障的指标都已看到，且平稳。"),
     (CANNOT_TELL, "en"): (
         "The evidence does not decide",
-        "What follows are the likeliest causes, none of them likely enough to act on. The gaps say what would decide.",
+        "These are the likeliest causes, none of them likely enough to act on. What was not seen, below, would decide.",
     ),
     (CANNOT_TELL, "zh"): (
         "证据不足，无法判断",
-        "下面是可能性较大的几个原因，但都不足以据此动手。缺口一栏说明再看什么就能判断。",
+        "下面是可能性较大的几个原因，但都不足以据此动手。下面未能看到的部分说明还需要看什么。",
     ),
 }
 
@@ -48,7 +50,7 @@ class Knowledge:
     downstream: Callable[[str], frozenset[str]]
 
 
-def judge(view: View, knowledge: Knowledge, lang: str = "en") -> Verdict:
+def judge(view: View, knowledge: Knowledge, lang: Lang = "en") -> Verdict:
     """The verdict on the evidence in `view`, with its texts in `lang` ("en" or "zh")."""
     found = findings.of(view, knowledge.rules, knowledge.pattern)
     shown = _worth_showing(_ranked(found, view, knowledge))
@@ -65,7 +67,7 @@ def judge(view: View, knowledge: Knowledge, lang: str = "en") -> Verdict:
         gaps=_gaps(view.evidence.gaps),
         disagreements=crosscheck.of(view, lang),
         binding=limits.of(view, lang),
-        engine=_engine_line(view),
+        engine=_engine_line(view, lang),
         restart_warning=any(cause.destroys_evidence for cause in named),
     )
 
@@ -89,7 +91,7 @@ def _worth_showing(standings: Sequence[Standing]) -> list[Standing]:
     return [Standing(cause=CANNOT_TELL, confidence=1 - likely[0].confidence), *likely]
 
 
-def _cause(standing: Standing, view: View, knowledge: Knowledge, lang: str) -> Cause:
+def _cause(standing: Standing, view: View, knowledge: Knowledge, lang: Lang) -> Cause:
     evidence = _facts(standing.findings)
     confidence = round(standing.confidence, 2)
     if standing.cause in (HEALTHY, CANNOT_TELL):
@@ -146,8 +148,8 @@ def _gaps(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
     return tuple(dict.fromkeys(gaps))
 
 
-def _engine_line(view: View) -> str:
+def _engine_line(view: View, lang: Lang) -> str:
     deployment = view.evidence.deployment
-    name = f"{deployment.engine or 'engine unknown'} {deployment.version}".strip()
+    name = f"{deployment.engine or texts.label('engine-unknown', lang)} {deployment.version}".strip()
     replicas = {instance.partition("#")[0] for instance in view.instances("requests_running")}
-    return f"{name}, {len(replicas)} replicas" if len(replicas) > 1 else name
+    return name + texts.label("replicas", lang).format(count=len(replicas)) if len(replicas) > 1 else name

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from llmedic.analysis.evaluate import evaluate
 from llmedic.analysis.view import View
+from llmedic.knowledge import phrases, texts
 from llmedic.knowledge.conditions import Bounds, Changed, Quantity
 from llmedic.knowledge.schema import CauseText
+from llmedic.knowledge.texts import Lang
+from llmedic.model.finding import Fact
 from llmedic.model.verdict import LAYERS, Layer, LayerStatus
 
 INDICATORS: Mapping[str, tuple[str, ...]] = {
@@ -49,55 +52,85 @@ UNSEEN: Mapping[str, tuple[str, str]] = {
 }
 
 
-def of(view: View, named: Sequence[CauseText], beneath: Sequence[CauseText], lang: str) -> tuple[Layer, ...]:
+def of(view: View, named: Sequence[CauseText], beneath: Sequence[CauseText], lang: Lang) -> tuple[Layer, ...]:
     """The layers from top to bottom. `named` are the causes said, `beneath` those that they explain."""
     return tuple(_layer(layer, view, named, beneath, lang) for layer in LAYERS)
 
 
-def _layer(layer: str, view: View, named: Sequence[CauseText], beneath: Sequence[CauseText], lang: str) -> Layer:
+def _layer(layer: str, view: View, named: Sequence[CauseText], beneath: Sequence[CauseText], lang: Lang) -> Layer:
     for status, causes in (("cause", named), ("symptom", beneath)):
         titles = [text(cause, lang) for cause in causes if cause.layer == layer]
         if titles:
-            return Layer(layer=layer, status="cause" if status == "cause" else "symptom", summary="; ".join(titles))
+            return Layer(
+                layer=layer,
+                status="cause" if status == "cause" else "symptom",
+                summary=texts.label("semicolon", lang).join(titles),
+            )
     seen = _seen(layer, view, lang)
     status_: LayerStatus = "symptom" if _strained(layer, view) else "ok" if seen else "not-evaluated"
-    return Layer(layer=layer, status=status_, summary=", ".join(seen) or UNSEEN[layer][lang == "zh"])
+    return Layer(
+        layer=layer, status=status_, summary=texts.label("comma", lang).join(seen) or UNSEEN[layer][lang == "zh"]
+    )
 
 
 def _strained(layer: str, view: View) -> bool:
+    if layer == "deployment":
+        return bool(_errors(view))
     readings = (
         (bound, view.number(name, "max")) for name, bound in STRAINED.items() if name in INDICATORS.get(layer, ())
     )
     return any(number is not None and number >= bound for bound, number in readings)
 
 
-def text(cause: CauseText, lang: str) -> str:
+def text(cause: CauseText, lang: Lang) -> str:
     """The cause's title."""
     return cause.title.zh if lang == "zh" else cause.title.en
 
 
-def _seen(layer: str, view: View, lang: str) -> list[str]:
+def _seen(layer: str, view: View, lang: Lang) -> list[str]:
     if layer == "load":
-        return _compared(view)
+        return _compared(view, lang)
     if layer == "params":
-        return [f"{len(view.flags)} {('flags known', '个参数已知')[lang == 'zh']}"] if view.flags_stated else []
+        return [texts.label("flags-known", lang).format(count=len(view.flags))] if view.flags_stated else []
     if layer == "deployment":
-        return [f"{view.evidence.log_lines:,} {('log lines read', '行日志已读')[lang == 'zh']}"] if view.has_log else []
+        return _log(view, lang) if view.has_log else []
     found = []
     for name in INDICATORS[layer]:
         statistic = "max" if layer in ("capacity", "hardware") else "typical"
         reading = view.read(Quantity(where="observation", name=name, statistic=statistic))
         if reading:
-            found.append(f"{name} {reading.fact.value}")
+            found.append(_said(reading.fact, lang))
     return found
 
 
-def _compared(view: View) -> list[str]:
+def _log(view: View, lang: Lang) -> list[str]:
+    found = [texts.label("lines-read", lang).format(count=f"{view.evidence.log_lines:,}")]
+    errors = _errors(view)
+    return [*found, texts.label("errors-seen", lang).format(names=", ".join(errors[:3]))] if errors else found
+
+
+def _errors(view: View) -> list[str]:
+    """The kinds of errors in the log, those that only repeat another one left out."""
+    return [
+        name
+        for name, events in view.events.items()
+        if any(event.level in ("error", "fatal") and not event.is_echo for event in events)
+    ]
+
+
+def _compared(view: View, lang: Lang) -> list[str]:
     """Load is only judged against an earlier time."""
     found = []
     for name in INDICATORS["load"]:
         quantity = Quantity(where="observation", name=name)
         outcome = evaluate(Changed(quantity=quantity, bounds=Bounds(above=0)), view)
         if outcome.holds is not None and outcome.facts:
-            found.append(f"{name} {outcome.facts[0].value} ({outcome.facts[0].compared_to})")
+            found.append(_said(outcome.facts[0], lang))
     return found
+
+
+def _said(fact: Fact, lang: Lang) -> str:
+    value, earlier = fact.value, fact.compared_to
+    if lang == "zh":
+        value, earlier = phrases.chinese(value), phrases.chinese(earlier)
+    return f"{texts.indicator(fact.name, lang)} {value}" + (f" ({earlier})" if earlier else "")

@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from llmedic.analysis.predicates import scheduling
 from llmedic.analysis.view import Reading, View
+from llmedic.knowledge import phrases, texts
 from llmedic.knowledge.conditions import Quantity
+from llmedic.knowledge.texts import Lang
 from llmedic.model.finding import Fact
 from llmedic.model.verdict import BindingLimit
 
@@ -37,16 +39,21 @@ NAMES = {
 }
 
 
-def summary(limit: BindingLimit, lang: str) -> str:
+def summary(limit: BindingLimit, lang: Lang) -> str:
     """The limit and its numbers in one line."""
     name = NAMES[limit.limit][lang == "zh"]
-    numbers = ", ".join(
-        f"{fact.name} {fact.value}" + (f" ({fact.compared_to})" if fact.compared_to else "") for fact in limit.facts
-    )
-    return f"{name}: {numbers}" if numbers else name
+    numbers = texts.label("comma", lang).join(_number(fact, lang) for fact in limit.facts)
+    return f"{name}{texts.label('colon', lang)}{numbers}" if numbers else name
 
 
-def of(view: View, lang: str = "en") -> Found:
+def _number(fact: Fact, lang: Lang) -> str:
+    value, bound = fact.value, fact.compared_to
+    if lang == "zh":
+        value, bound = phrases.chinese(value), phrases.chinese(bound)
+    return f"{texts.indicator(fact.name, lang)} {value}" + (f" ({bound})" if bound else "")
+
+
+def of(view: View, lang: Lang = "en") -> Found:
     """The limit that binds now; None when the queue and the batch were not seen."""
     found = _first(view)
     return replace(found, summary=summary(found, lang)) if found else None

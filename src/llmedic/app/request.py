@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
+from llmedic.knowledge.texts import Lang as Lang
 from llmedic.model.evidence import Evidence, Symptoms
 from llmedic.model.verdict import Verdict
 from llmedic.wire.access import ANONYMOUS, Access
-
-Lang = Literal["en", "zh"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,12 +49,24 @@ LABELS: dict[str, tuple[str, str]] = {
     "to": ("{variable}: set to {to}", "{variable}：设为 {to}"),
     "from": ("{variable}: now {from_}; no number can be justified from this evidence",
              "{variable}：当前 {from_}；现有证据不足以给出具体数值"),
+    "absent": ("{variable}: this engine or release has no such setting; what is said above still holds",
+               "{variable}：该引擎或版本没有这个参数；请按上面的说明处置"),
+    "add": ("command line", "命令行"),
+    "drop": ("take off the command line", "从命令行去掉"),
+    "colon": (": ", "："),
+    "comma": (", ", "，"),
+    "semicolon": ("; ", "；"),
+    "flags-known": ("flags known: {count}", "已知 {count} 个参数"),
+    "lines-read": ("log lines read: {count}", "已读 {count} 行日志"),
+    "errors-seen": ("errors: {names}", "错误：{names}"),
+    "replicas": (", {count} replicas", "，{count} 个副本"),
+    "engine-unknown": ("engine unknown", "引擎未知"),
     "expected": ("expect", "预期"),
     "verify": ("verify", "验证"),
     "others": ("Also possible", "其它可能"),
     "more": ("llmedic explain {id}", "llmedic explain {id} --lang zh"),
-    "binding": ("Which limit binds", "起作用的上限"),
-    "disagreements": ("The witnesses disagree", "各方证据不一致"),
+    "binding": ("Which limit binds", "当前瓶颈"),
+    "disagreements": ("The witnesses disagree", "证据互相矛盾"),
     "gaps": ("Not seen (not evaluated is not OK)", "未能看到（未评估不等于正常）"),
     "how": ("how", "补上的办法"),
     "cannot-tell": ("Cannot be decided without it", "缺少上述证据而无法判断的原因"),
@@ -66,16 +78,6 @@ LABELS: dict[str, tuple[str, str]] = {
         "重启会毁掉现场：请先运行 `llmedic snapshot`。",
     ),
     "and-more": ("and {count} more (`--format json` lists them)", "另有 {count} 个（`--format json` 可列出全部）"),
-    # limits that can bind
-    "limit.engine-core": ("the engine core stands still", "引擎核心停滞"),
-    "limit.kv-pool": ("KV pool", "KV 池"),
-    "limit.sequence-cap": ("sequence cap", "并发序列上限"),
-    "limit.token-budget": ("token budget of a step", "每步 token 预算"),
-    "limit.prefill-compute": ("prefill compute", "预填充算力"),
-    "limit.decode": ("decode batch", "解码批"),
-    "limit.front-end": ("front end", "API 前端"),
-    "limit.client": ("client", "客户端"),
-    "limit.none": ("nothing binds", "没有上限在起作用"),
     # explain
     "explain.cause": ("cause", "原因"),
     "explain.observation": ("observation", "观测项"),
@@ -99,6 +101,35 @@ LABELS: dict[str, tuple[str, str]] = {
     "explain.causes": ("See also", "参见"),
 }  # fmt: skip
 """Key -> (English, Chinese)."""
+
+INDICATORS: dict[str, tuple[str, str]] = {
+    "request_rate_per_s": ("arrivals", "到达速率"),
+    "prompt_tokens_mean": ("prompt length", "输入长度"),
+    "output_tokens_mean": ("answer length", "输出长度"),
+    "requests_running": ("running", "运行中"),
+    "requests_waiting": ("waiting", "等待中"),
+    "kv_cache_usage_ratio": ("KV usage", "KV 占用"),
+    "preemptions_per_min": ("preemptions", "抢占"),
+    "output_tokens_count": ("tokens generated", "产出的 token"),
+    "output_tokens_per_s": ("output", "输出"),
+    "prefill_tokens_per_s": ("prefill", "预填充"),
+    "batch_tokens_mean": ("tokens per step", "每步 token"),
+    "tpot_s": ("time per token", "每 token 用时"),
+    "itl_s": ("time between tokens", "token 间隔"),
+    "frontend_cpu_cores": ("API server CPU", "API 前端 CPU"),
+    "ttft_unexplained_ratio": ("TTFT outside queue and prefill", "TTFT 中排队和预填充之外的部分"),
+    "gpu_temp_c": ("GPU temperature", "GPU 温度"),
+    "gpu_sm_clock_mhz": ("GPU clock", "GPU 频率"),
+    "gpu_power_w": ("GPU power", "GPU 功率"),
+    "gpu_mem_bandwidth_ratio": ("memory bandwidth", "显存带宽"),
+    "xid_errors": ("Xid errors", "Xid 错误"),
+    "host_cpu_util_ratio": ("host CPU", "主机 CPU"),
+    "cpu_wait_ratio": ("waiting for a CPU", "等待 CPU"),
+    "aborted_ratio": ("aborted", "中断"),
+    "error_finish_ratio": ("ended in error", "出错结束"),
+    "http_error_ratio": ("HTTP errors", "HTTP 错误"),
+}
+"""Short words for the observations that sum a layer or a limit up in one line; `explain` tells about each."""
 
 VARIABLES_ZH: dict[str, str] = {
     "replicas": "副本数",
@@ -139,6 +170,12 @@ VARIABLES_ZH: dict[str, str] = {
     "routing key": "路由键",
 }
 """Variables of a change that are words and not the name of a setting."""
+
+
+def indicator(name: str, lang: Lang) -> str:
+    """Short words for an observation, its statistic left out; the name itself where there are none."""
+    found = INDICATORS.get(name.partition(" ")[0])
+    return name if found is None else found[lang == "zh"]
 
 
 def variable(name: str, lang: Lang) -> str:

@@ -98,7 +98,7 @@ def render_list(entries: dict[str, dict[str, str]], lang: Lang) -> str:
 def _cause(cause: schema.CauseText, lang: Lang) -> Entry:
     upstream = tuple(other.id for other in causes.causes().values() if cause.id in other.explains)
     where = f"{label(f'layer.{cause.layer}', lang)}, {label(f'severity.{cause.severity}', lang)}"
-    expected = f"{label('expected', lang)}: {_in(cause.change.expected, lang)}"
+    expected = f"{label('expected', lang)}{label('colon', lang)}{_in(cause.change.expected, lang)}"
     sections = (
         Section(key="explain.where", words=(where,)),
         _one("what", cause.what, lang),

@@ -1,5 +1,7 @@
-"""The machine-readable verdict, `llmedic.verdict/1`: keys in a fixed order, nothing that depends on the language.
+"""The machine-readable verdict, `llmedic.verdict/1`: keys in a fixed order.
 
+Ids, states, values and what they are held against are the same in every language; titles, summaries and what is
+expected of a change are in the one asked for.
 The schema is in docs/reference/verdict-1.schema.json. Within version 1 keys are only added, never renamed.
 """
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from llmedic.knowledge import causes, symptoms
-from llmedic.knowledge.texts import Lang, label, variable
+from llmedic.knowledge import causes, phrases
+from llmedic.knowledge.texts import Lang, label
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact
-from llmedic.model.verdict import BindingLimit, Cause, Change, Verdict
+from llmedic.model.verdict import Cause, Change, Disagreement, Verdict
+from llmedic.report import words
 
 
 def render(verdict: Verdict, *, lang: Lang = "en") -> str:
@@ -29,7 +30,7 @@ def _blocks(verdict: Verdict, lang: Lang) -> Iterator[str]:
         yield f"**{label('healthy' if verdict.health == 'healthy' else 'undecided', lang)}**"
     if verdict.binding:
         yield _heading("binding", lang)
-        yield _binding(verdict.binding, lang)
+        yield _text(verdict.binding.summary)
     if verdict.layers:
         yield _heading("layers", lang)
         yield _table(
@@ -54,7 +55,7 @@ def _cause(cause: Cause, lang: Lang) -> Iterator[str]:
     if cause.evidence:
         yield _heading("evidence", lang)
         heads = [label(key, lang) for key in ("observation", "value", "compared", "source")]
-        yield _table(heads, [_row(fact) for fact in cause.evidence])
+        yield _table(heads, [_row(fact, lang) for fact in cause.evidence])
     if cause.change:
         yield _heading("change", lang)
         if cause.id in causes.ids():
@@ -65,23 +66,17 @@ def _cause(cause: Cause, lang: Lang) -> Iterator[str]:
         yield "\n".join(f"- {_named(symptom, lang)}" for symptom in cause.symptoms)
 
 
-def _binding(binding: BindingLimit, lang: Lang) -> str:
-    if lang == "en":
-        return _text(binding.summary)
-    facts = (f"- {_fact(fact)}" for fact in binding.facts)
-    return "\n".join((f"**{label(f'limit.{binding.limit}', lang)}**", "", *facts))
-
-
 def _change(change: Change, lang: Lang) -> str:
-    key = "from-to" if change.from_ and change.to else "to" if change.to else "from" if change.from_ else ""
-    name = variable(change.variable, lang)
-    what = label(key, lang).format(variable=name, from_=change.from_, to=change.to) if key else name
+    colon = label("colon", lang)
+    rows = [("add", _code(change.add)), ("drop", _code(change.drop))]
+    typed = [f"- {label(key, lang)}{colon}{code}" for key, code in rows if getattr(change, key)]
     return "\n".join(
         (
-            f"**{_text(what)}**",
+            f"**{_text(words.change(change, lang))}**",
             "",
-            f"- {label('expected', lang)}: {_text(change.expected)}",
-            f"- {label('verify', lang)}: {_code(change.verify)}",
+            *typed,
+            f"- {label('expected', lang)}{colon}{_text(change.expected)}",
+            f"- {label('verify', lang)}{colon}{_code(change.verify)}",
         )
     )
 
@@ -95,17 +90,14 @@ def _others(others: tuple[Cause, ...], lang: Lang) -> Iterator[str]:
         sure = label("sure", lang).format(percent=round(cause.confidence * 100))
         severity = label(f"severity.{cause.severity}", lang)
         lines.append(f"- **{severity}** {_text(cause.title)} ({sure}; `{cause.id}`)")
-        lines.extend(f"  - {_fact(fact)}" for fact in cause.evidence[:2])
+        lines.extend(f"  - {_fact(fact, lang)}" for fact in cause.evidence[:2])
     yield "\n".join(lines)
 
 
 def _doubts(verdict: Verdict, lang: Lang) -> Iterator[str]:
     if verdict.disagreements:
         yield _heading("disagreements", lang)
-        yield "\n".join(
-            f"- **{_text(item.about)}**: {_text(item.meaning)}\n  - {_fact(item.first)}\n  - {_fact(item.second)}"
-            for item in verdict.disagreements
-        )
+        yield "\n".join(_disagreement(item, lang) for item in verdict.disagreements)
     if verdict.gaps:
         yield _heading("gaps", lang)
         yield "\n".join(_gap(gap, lang) for gap in verdict.gaps)
@@ -114,36 +106,38 @@ def _doubts(verdict: Verdict, lang: Lang) -> Iterator[str]:
         yield ", ".join(f"`{cause}`" for cause in verdict.cannot_tell)
 
 
-def _gap(gap: Gap, lang: Lang) -> str:
-    how = f" ({label('how', lang)}: {_code(gap.how)})" if gap.how else ""
-    return f"- **{_text(gap.what)}**: {_text(gap.why)}{how}"
+def _gap(unseen: Gap, lang: Lang) -> str:
+    gap, colon = words.gap(unseen, lang), label("colon", lang)
+    how = f" ({label('how', lang)}{colon}{_code(gap.how)})" if gap.how else ""
+    return f"- **{_text(gap.what)}**{colon}{_text(gap.why)}{how}"
+
+
+def _disagreement(item: Disagreement, lang: Lang) -> str:
+    about = f"**{_text(_said(item.about, lang))}**{label('colon', lang)}{_text(item.meaning)}"
+    return f"- {about}\n  - {_fact(item.first, lang)}\n  - {_fact(item.second, lang)}"
+
+
+def _said(text: str, lang: Lang) -> str:
+    return phrases.chinese(text) if lang == "zh" else text
 
 
 def _heading(key: str, lang: Lang) -> str:
     return f"### {label(key, lang)}"
 
 
-def _row(fact: Fact) -> tuple[str, ...]:
-    origin = ", ".join(filter(None, (fact.source, fact.window)))
-    return (f"`{fact.name}`", _text(_value(fact)), _text(fact.compared_to), _text(origin))
+def _row(fact: Fact, lang: Lang) -> tuple[str, ...]:
+    said = words.in_words(fact, lang)
+    return (f"`{said.name}`", _text(words.value(said)), _text(said.compared_to), _text(words.origin(said)))
 
 
-def _fact(fact: Fact) -> str:
-    name, value, against, origin = _row(fact)
+def _fact(fact: Fact, lang: Lang) -> str:
+    name, value, against, origin = _row(fact, lang)
     return f"{name} = {value}" + (f" ({against})" if against else "") + (f", {origin}" if origin else "")
 
 
-def _value(fact: Fact) -> str:
-    if not fact.unit or fact.unit in ("count", "code", "-", "0..1") or fact.value.endswith(fact.unit):
-        return fact.value
-    return f"{fact.value} {fact.unit}"
-
-
-def _named(symptom: str, lang: Lang) -> str:
-    if symptom in causes.ids():
-        return f"{getattr(causes.cause(symptom).title, lang)} (`{symptom}`)"
-    entry = symptoms.entry(symptom)
-    return f"{getattr(entry.text, lang)} (`{symptom}`)" if entry else _text(symptom)
+def _named(below: str, lang: Lang) -> str:
+    title, name = words.named(below, lang)
+    return f"{_text(title)} (`{name}`)" if name else _text(title)
 
 
 def _table(heads: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:

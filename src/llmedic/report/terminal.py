@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from llmedic.knowledge import causes, symptoms
-from llmedic.knowledge.texts import Lang, label, variable
+from llmedic.knowledge import causes, phrases
+from llmedic.knowledge.texts import Lang, label
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact
 from llmedic.model.verdict import BindingLimit, Cause, Change, Disagreement, Layer, Verdict
+from llmedic.report import words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,10 +104,8 @@ class _Page:
         self._line((f"{cause.id}, {self._say(f'layer.{cause.layer}')}, {sure}", "dim"), indent=2)
 
     def _facts(self, facts: Sequence[Fact]) -> None:
-        rows = [
-            (fact.name, _value(fact), fact.compared_to, ", ".join(filter(None, (fact.source, fact.window))))
-            for fact in facts
-        ]
+        said = [words.in_words(fact, self._lang) for fact in facts]
+        rows = [(fact.name, words.value(fact), fact.compared_to, words.origin(fact)) for fact in said]
         if not rows:
             return
         heads = ("observation", "value", "compared", "source")
@@ -118,19 +117,18 @@ class _Page:
         self._heading("change")
         if cause in causes.ids():
             self._line((getattr(causes.cause(cause).remedy, self._lang), ""), indent=2)
-        self._line((_set(change, self._lang), "bold green"), indent=2, hang=2)
-        self._line((self._say("expected") + ": ", "dim"), (change.expected, ""), indent=2, hang=2)
+        self._line((words.change(change, self._lang), "bold green"), indent=2, hang=2)
+        if change.add:
+            self._command("add", change.add, indent=2)
+        if change.drop:
+            self._command("drop", change.drop, indent=2)
+        self._line((self._say("expected") + self._say("colon"), "dim"), (change.expected, ""), indent=2, hang=2)
         self._command("verify", change.verify, indent=2)
         self._blank()
 
     def _binding(self, binding: BindingLimit) -> None:
         self._heading("binding")
-        if self._lang == "en":
-            self._line((binding.summary, ""), indent=2)
-        else:
-            self._line((self._say(f"limit.{binding.limit}"), "bold"), indent=2)
-            for fact in binding.facts:
-                self._line((_fact_line(fact), ""), indent=4, hang=2)
+        self._line((binding.summary, ""), indent=2)
         self._blank()
 
     def _layers(self, layers: Sequence[Layer]) -> None:
@@ -156,7 +154,7 @@ class _Page:
                 (f"{cause.title} ({sure})", ""), indent=2, hang=2,
             )  # fmt: skip
             for fact in cause.evidence[:2]:
-                self._line((_fact_line(fact), ""), indent=4, hang=2)
+                self._line((self._fact_line(fact), ""), indent=4, hang=2)
             self._line((self._say("more").format(id=cause.id), "cyan"), indent=4)
         if others:
             self._blank()
@@ -165,17 +163,18 @@ class _Page:
         for position, item in enumerate(items):
             if position == 0:
                 self._heading("disagreements")
-            self._line((f"- {item.about}: ", "bold"), (item.meaning, ""), indent=2, hang=2)
+            about = phrases.chinese(item.about) if self._lang == "zh" else item.about
+            self._line((f"- {about}{self._say('colon')}", "bold"), (item.meaning, ""), indent=2, hang=2)
             for fact in (item.first, item.second):
-                self._line((_fact_line(fact), ""), indent=4, hang=2)
+                self._line((self._fact_line(fact), ""), indent=4, hang=2)
         if items:
             self._blank()
 
     def _gaps(self, gaps: Sequence[Gap]) -> None:
-        for position, gap in enumerate(gaps):
+        for position, gap in enumerate(words.gap(one, self._lang) for one in gaps):
             if position == 0:
                 self._heading("gaps")
-            self._line((f"- {gap.what}: ", "bold"), (gap.why, ""), indent=2, hang=2)
+            self._line((f"- {gap.what}{self._say('colon')}", "bold"), (gap.why, ""), indent=2, hang=2)
             if gap.how:
                 self._command("how", gap.how, indent=4)
         if gaps:
@@ -187,13 +186,12 @@ class _Page:
             more = [self._say("and-more").format(count=len(ids) - MOST_IDS)] if len(ids) > MOST_IDS else []
             self._line((", ".join([*ids[:MOST_IDS], *more]), ""), indent=2)
 
-    def _named(self, symptom: str) -> str:
-        """A cause beneath by its title, a symptom by its text, anything else as it is."""
-        if symptom in causes.ids():
-            title = causes.cause(symptom).title
-            return f"{getattr(title, self._lang)} ({symptom})"
-        entry = symptoms.entry(symptom)
-        return f"{getattr(entry.text, self._lang)} ({symptom})" if entry else symptom
+    def _named(self, below: str) -> str:
+        title, name = words.named(below, self._lang)
+        return f"{title} ({name})" if name else title
+
+    def _fact_line(self, fact: Fact) -> str:
+        return words.line(words.in_words(fact, self._lang))
 
     def _say(self, key: str) -> str:
         return label(key, self._lang)
@@ -203,7 +201,7 @@ class _Page:
 
     def _command(self, key: str, command: str, *, indent: int) -> None:
         """Something to copy: a command that does not fit stands on its own line, never broken."""
-        name = self._text(((" " * indent + f"{self._say(key)}: ", "dim"),))
+        name = self._text(((" " * indent + self._say(key) + self._say("colon"), "dim"),))
         line = self._text(((command, "cyan"),))
         if name.cell_len + line.cell_len > self._console.width:
             self._console.print(name, soft_wrap=True)
@@ -232,32 +230,15 @@ class _Page:
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for head in heads:
-            table.add_column(self._say(head), overflow="fold")
-        shades = list(styles)
+        rows, shades = list(rows), list(styles)
+        longest = max((len(row[0]) for row in rows), default=0)
+        for position, head in enumerate(heads):
+            # What can be looked up stands in the first column: it is not broken, unless it is too long for all else.
+            least = min(longest, self._console.width // 2) if position == 0 else None
+            table.add_column(self._say(head), overflow="fold", min_width=least)
         for position, row in enumerate(rows):
             cells = [self._text(((cell, shades[position] if shades and column == 1 else ""),))
                      for column, cell in enumerate(row)]  # fmt: skip
             table.add_row(*cells)
         self._console.print(Padding(table, (0, 0, 0, 2)))
         self._blank()
-
-
-def _value(fact: Fact) -> str:
-    """The value with its unit, unless the value already carries it."""
-    if not fact.unit or fact.unit in ("count", "code", "-", "0..1") or fact.value.endswith(fact.unit):
-        return fact.value
-    return f"{fact.value} {fact.unit}"
-
-
-def _fact_line(fact: Fact) -> str:
-    origin = ", ".join(filter(None, (fact.source, fact.window)))
-    against = f" ({fact.compared_to})" if fact.compared_to else ""
-    return f"{fact.name} = {_value(fact)}{against}" + (f", {origin}" if origin else "")
-
-
-def _set(change: Change, lang: Lang) -> str:
-    key = "from-to" if change.from_ and change.to else "to" if change.to else "from" if change.from_ else ""
-    if not key:
-        return variable(change.variable, lang)
-    return label(key, lang).format(variable=variable(change.variable, lang), from_=change.from_, to=change.to)
