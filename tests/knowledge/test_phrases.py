@@ -14,6 +14,7 @@ from llmedic.analysis import findings
 from llmedic.knowledge import flags, phrases, rules, vocabulary
 from llmedic.model.finding import Fact
 
+KINDS: tuple[test_rules.Kind, ...] = ("fires", "quiet")
 NAMES = {"token", "CPU", "GiB", "MHz", "min", "max", "awq"}
 """Words that are the same in both languages."""
 
@@ -47,11 +48,10 @@ def test_any_text_is_taken(text: str) -> None:
 
 
 def facts() -> Iterator[Fact]:
-    for rule, record in test_rules.records().items():
-        for kind in ("fires", "quiet"):
-            for position in range(len(record[kind])):  # type: ignore[arg-type]
-                view = build.view(test_rules.cases(rule, kind)[position])
-                for found in findings.of(view, {rule: rules.rules()[rule]}, lambda _: None):
+    for rule in test_rules.records():
+        for kind in KINDS:
+            for case in test_rules.cases(rule, kind):
+                for found in findings.of(build.view(case), {rule: rules.rules()[rule]}, lambda _: None):
                     yield from found.facts
 
 

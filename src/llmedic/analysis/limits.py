@@ -35,7 +35,7 @@ NAMES = {
     "prefill-compute": ("prefill compute", "预填充算力"),
     "decode": ("decode batch", "解码批"),
     "front-end": ("front end", "前端进程"),
-    "none": ("nothing binds: no request waits", "没有瓶颈：没有请求在等待"),
+    "none": ("nothing binds, no request waits", "没有瓶颈，没有请求在等待"),
 }
 
 

@@ -45,7 +45,7 @@ class DiagnoseRequest:
     window_s       how long a live target is watched, in seconds
     compare_to_s   judge the window against the same length this many seconds ago (Prometheus only)
     baseline       name in the store or path of a stored baseline
-    save_baseline  store this window under the name when it is healthy
+    save_baseline  store this window under the name: for a window in which all is well, which is for the caller to know
     probe          send one short completion: it costs the target a request, so it is never the default
     """
 

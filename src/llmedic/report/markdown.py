@@ -49,7 +49,7 @@ def _cause(cause: Cause, lang: Lang) -> Iterator[str]:
         yield f"## {_text(cause.title)}"
     else:
         sure = label("sure", lang).format(percent=round(cause.confidence * 100))
-        yield f"## {label(f'severity.{cause.severity}', lang)}: {_text(cause.title)}"
+        yield f"## {label(f'severity.{cause.severity}', lang)}{label('colon', lang)}{_text(cause.title)}"
         yield f"`{cause.id}`, {label(f'layer.{cause.layer}', lang)}, {sure}"
     yield _text(cause.summary)
     if cause.evidence:

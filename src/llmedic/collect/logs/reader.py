@@ -6,7 +6,7 @@ The same function reads a digest of a gigabyte, a bundle, and a few lines that s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -192,14 +192,6 @@ def decode(raw: bytes) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         return raw.decode("latin-1")
-
-
-def read_lines(lines: Iterable[bytes], *, source: str = "log", year: int = 1972) -> Evidence:
-    """Evidence of lines in order."""
-    reader = Reader(source=source, year=year)
-    for line in lines:
-        reader.feed(line)
-    return reader.evidence()
 
 
 def _event(seen: _Seen, source: str) -> LogEvent:
