@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from llmedic.app import gather
+from llmedic.app.request import Sources
 from llmedic.cli import main
 from llmedic.cli.commands import diagnose
 from llmedic.model.verdict import Cause, Health, Severity, Verdict
@@ -147,11 +150,14 @@ def test_a_bundle_gives_the_same_verdict(capsys: pytest.CaptureFixture[str], cas
     assert capsys.readouterr().out == expected
 
 
-def test_a_snapshot_does_not_overwrite(capsys: pytest.CaptureFixture[str], case: str, tmp_path: Path) -> None:
+def test_a_snapshot_does_not_overwrite_and_says_so_before_it_waits(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     bundle = tmp_path / "incident.zip"
     bundle.write_bytes(b"evidence of another night")
 
-    assert main.main(["snapshot", "--case", case, "-o", str(bundle)]) == 2
+    assert main.main(["snapshot", "http://127.0.0.1:9", "--window", "1h", "-o", str(bundle)]) == 2
+    assert capsys.readouterr().err.endswith("hint: give another name with -o FILE, or remove the old one first\n")
     assert bundle.read_bytes() == b"evidence of another night"
 
 
@@ -159,3 +165,60 @@ def test_a_snapshot_does_not_overwrite(capsys: pytest.CaptureFixture[str], case:
 def test_nothing_named_is_wrong_usage(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert main.main([command]) == 2
     assert capsys.readouterr().err.startswith("error: nothing to ")
+
+
+@pytest.mark.parametrize("option", [["--baseline", "missing"], ["--save-baseline", "no/such/folder/x"]])
+def test_a_baseline_that_cannot_be_is_said_before_the_window(
+    capsys: pytest.CaptureFixture[str], option: list[str]
+) -> None:
+    assert main.main(["diagnose", "http://127.0.0.1:9", "--window", "1h", *option]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_a_baseline_that_cannot_be_stored_does_not_cost_the_verdict(
+    capsys: pytest.CaptureFixture[str], case: str, tmp_path: Path
+) -> None:
+    code = main.main(["diagnose", "--case", case, "--format", "json", "--save-baseline", str(tmp_path / "x.json")])
+
+    out, err = capsys.readouterr()
+    assert code == 3
+    assert json.loads(out)["schema"] == "llmedic.verdict/1"
+    assert err.startswith("error: no request finished")
+
+
+def test_a_watch_stores_no_baseline() -> None:
+    assert main.main(["diagnose", "http://127.0.0.1:9", "--watch", "1m", "--save-baseline", "x"]) == 2
+
+
+def test_a_folder_with_strangers_in_it_is_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "docker-compose.yaml").write_text("services: {}\n")
+    (tmp_path / "other.zip").write_bytes(b"no zip")
+    (tmp_path / "metrics.txt").write_text(
+        "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running 1\nvllm:num_requests_waiting 0\n"
+    )
+    (tmp_path / "engine.out").write_text("Failed to infer device type\n")
+    (tmp_path / "loop.log").symlink_to("loop.log")
+    os.mkfifo(tmp_path / "pipe.log")
+
+    main.main(["diagnose", str(tmp_path), "--format", "json"])
+
+    verdict = json.loads(capsys.readouterr().out)
+    unseen = {gap["what"]: gap["why"] for gap in verdict["gaps"]}
+    assert "unknown keys: services" in unseen["docker-compose.yaml"]
+    assert "is not a bundle" in unseen["other.zip"]
+    assert not {"pipe.log", "loop.log"} & set(unseen)
+    assert "metrics: rates and percentiles of now" in unseen
+    planned = gather.plan(Sources(targets=(str(tmp_path),)))
+    assert [path.name for path in planned.metrics] == ["metrics.txt"]
+    assert [Path(log).name for log in planned.logs] == ["engine.out"]
+
+
+def test_a_folder_without_evidence_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main.main(["diagnose", str(tmp_path)]) == 2
+    assert "no evidence in this folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--metrics", "--case"])
+def test_a_file_without_end_is_refused(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert main.main(["diagnose", option, "/dev/zero"]) == 2
+    assert "/dev/zero: larger than 64 MiB" in capsys.readouterr().err

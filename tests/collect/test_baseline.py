@@ -158,6 +158,35 @@ def test_a_baseline_is_not_overwritten_unless_asked() -> None:
     assert "request_rate_per_s" in values(baseline.read("prod"))
 
 
+@pytest.mark.parametrize("name", ["requests_running", "kv_cache_usage_ratio"])
+def test_levels_of_an_idle_engine_are_no_baseline(name: str) -> None:
+    idle = Evidence(
+        observations=(seen(name, Series(points=((0.0, 0.0), (1.0, 0.0)))), seen("output_tokens_per_s", 0.0))
+    )
+
+    with pytest.raises(AnswerError, match="no request finished"):
+        baseline.save(idle, "prod", now=NOW)
+
+
+def test_a_place_is_checked_before_anything_is_waited_for(store: Path) -> None:
+    assert baseline.check_free("prod") == store / "prod.json"
+    assert store.is_dir()
+
+    baseline.save(healthy(), "prod", now=NOW)
+
+    with pytest.raises(UsageError, match="exists"):
+        baseline.check_free("prod")
+
+
+def test_a_store_that_cannot_be_made_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+
+    with pytest.raises(InputError, match="cannot be made: Not a directory") as caught:
+        baseline.save(healthy(), "prod", now=NOW)
+    assert "XDG_DATA_HOME" in caught.value.hint
+
+
 def test_one_that_is_not_there_names_those_that_are() -> None:
     baseline.save(healthy(), "prod", now=NOW)
 

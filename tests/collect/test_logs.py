@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -318,6 +319,12 @@ def test_a_directory_gives_its_logs(tmp_path: Path) -> None:
     assert {event.source for event in evidence.events} == {"log:server.log", "log:server.log.1"}
 
 
+def test_a_file_that_only_lay_there_and_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
+    path = str(tmp_path / "gone.log")
+    (gap,) = logs.read(logs.capture([path], found=frozenset({path}))).gaps
+    assert "No such file" in gap.why
+
+
 def test_odd_encodings_are_read(tmp_path: Path) -> None:
     latin, wide = tmp_path / "latin.log", tmp_path / "wide.log"
     latin.write_bytes("Größe: Failed to infer device type\n".encode("latin-1"))
@@ -327,7 +334,13 @@ def test_odd_encodings_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "why"), [(b"", "empty"), (b"\x00\x01\x02\x03" * 100, "binary"), (b"\x1f\x8bbroken", "damaged")]
+    ("body", "why"),
+    [
+        (b"", "empty"),
+        (b"\x00\x01\x02\x03" * 100, "binary"),
+        (random.Random(1).randbytes(5000), "binary"),
+        (b"\x1f\x8bbroken", "damaged"),
+    ],
 )
 def test_what_is_no_log_is_a_gap(tmp_path: Path, body: bytes, why: str) -> None:
     path = tmp_path / "x.log"

@@ -28,6 +28,7 @@ def diagnose(
     """
     if not request.sources and answer is None:
         raise UsageError("nothing to look at", hint=SOURCES_HINT)
+    _check(request)
     raws = gather.gather(
         request.sources,
         request.access,
@@ -46,12 +47,29 @@ def diagnose(
         evidence = joined.merge([evidence, baseline.read(request.baseline, evidence.deployment)])
     if answer is not None:
         evidence = judging.asked(evidence, request.lang, answer)
-    verdict = judging.judge(evidence, request.lang)
+    return Diagnosis(verdict=judging.judge(evidence, request.lang), evidence=evidence)
+
+
+def remember(request: DiagnoseRequest, diagnosis: Diagnosis) -> None:
+    """Store the window as a baseline where that was asked for: a step of its own, so that it cannot cost the verdict.
+
+    Raises what `baseline.save` raises.
+    """
     if request.save_baseline:
         from llmedic.collect import baseline
 
-        baseline.save(evidence, request.save_baseline, now=time.time())
-    return Diagnosis(verdict=verdict, evidence=evidence)
+        baseline.save(diagnosis.evidence, request.save_baseline, now=time.time())
+
+
+def _check(request: DiagnoseRequest) -> None:
+    """Says now, and not after the window, that a baseline is not there or has no place."""
+    if request.baseline or request.save_baseline:
+        from llmedic.collect import baseline
+
+        if request.baseline:
+            baseline.read(request.baseline)
+        if request.save_baseline:
+            baseline.check_free(request.save_baseline)
 
 
 def _prepare() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
+from llmedic.errors import InputError
 from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
 from llmedic.model.evidence import Evidence, Gap, Symptoms
 from llmedic.model.raw import Raw
@@ -58,6 +59,10 @@ def _baseline(raws: Sequence[Raw]) -> Evidence:
     return baseline.read(raws)
 
 
+def _folder(raws: Sequence[Raw]) -> Evidence:
+    return Evidence(gaps=tuple(Gap(what=raw.target, why=raw.error, how=raw.hint) for raw in raws))
+
+
 READERS: Mapping[str, Reader] = {
     "engine": _engine,
     "prometheus": _prometheus,
@@ -66,6 +71,7 @@ READERS: Mapping[str, Reader] = {
     "case": _case,
     "flags": _flags,
     "baseline": _baseline,
+    "folder": _folder,
 }
 """Who reads which raw answers, in order of trust: where two sources name a fact, the earlier one counts.
 
@@ -160,6 +166,11 @@ def _engine_of(body: bytes) -> str:
     words = body.decode(errors="replace").lower()
     marks = {"sglang": "sglang", "llama-server": "llama.cpp", "text-generation": "tgi", "ollama": "ollama"}
     return next((engine_ for mark, engine_ in marks.items() if mark in words), "vllm")
+
+
+def unread_raw(name: str, error: InputError) -> Raw:
+    """A file that lay in a folder and could not be read as what it looked like."""
+    return Raw(source="folder", kind="failure", target=name, error=error.message, hint=error.hint)
 
 
 def symptoms_raw(symptoms: Symptoms) -> Raw:

@@ -20,6 +20,8 @@ from llmedic.wire.access import Access
 GRACE_S = 8.0
 """How long after the window a source may still finish before it is given up."""
 METRICS_ENDINGS = (".prom", ".metrics")
+MAX_FILE_BYTES = 64 << 20
+FOLDER_HINT = "metrics pages end in .prom or begin with # HELP, logs in .log, bundles in .zip, case files in .yaml"
 TARGET_HINT = "a target is http(s)://host:port, prom+http(s)://host:port?SELECTOR, a bundle (.zip) or a directory"
 
 Capture = Callable[[], Sequence[Raw]]
@@ -27,7 +29,10 @@ Capture = Callable[[], Sequence[Raw]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What was asked for, sorted by the source that can get it. `now` are files, read before anything is waited for."""
+    """What was asked for, sorted by the source that can get it.
+
+    found  the files that nobody named, but that lay in a folder that was: one that is something else stops nothing
+    """
 
     urls: tuple[str, ...] = ()
     prometheus: tuple[str, ...] = ()
@@ -36,6 +41,7 @@ class Plan:
     logs: tuple[str, ...] = ()
     cases: tuple[Path, ...] = ()
     pids: tuple[int, ...] = field(default=())
+    found: frozenset[Path] = frozenset()
 
     @property
     def is_live(self) -> bool:
@@ -47,6 +53,7 @@ def plan(sources: Sources) -> Plan:
     """Sorts the targets. Raises UsageError for one that is none of the kinds."""
     urls, proms, bundles, metrics, log_paths = [], [], [], list(sources.metrics), [str(path) for path in sources.logs]
     cases = [sources.case] if sources.case else []
+    in_folders: set[Path] = set()
     for target in sources.targets:
         if target.startswith(("http://", "https://")):
             urls.append(target)
@@ -56,12 +63,15 @@ def plan(sources: Sources) -> Plan:
             scheme = target.partition("://")[0]
             raise errors.UsageError(f"{scheme}://…: not a kind of target that is known", hint=TARGET_HINT)
         elif Path(target).is_dir():
-            found = sorted(path for path in Path(target).iterdir() if path.is_file())
-            metrics += [path for path in found if path.name.endswith(METRICS_ENDINGS)]
+            found = _folder(Path(target))
+            in_folders.update(found)
+            metrics += [path for path in found if _is_metrics(path)]
             bundles += [path for path in found if path.suffix == ".zip"]
             cases += [path for path in found if path.suffix in (".yaml", ".yml")]
-            if any(path.suffix in (".log", ".txt", ".gz") or path.name.endswith(".log.1") for path in found):
-                log_paths.append(target)
+            logs = _logs(found)
+            log_paths += logs
+            if not any((logs, *(_is_metrics(path) or path.suffix in (".zip", ".yaml", ".yml") for path in found))):
+                raise errors.InputError(f"{target}: no evidence in this folder", hint=FOLDER_HINT)
         elif Path(target).is_file():
             bundles.append(Path(target))
         else:
@@ -74,7 +84,36 @@ def plan(sources: Sources) -> Plan:
         logs=tuple(log_paths),
         cases=tuple(cases),
         pids=(sources.pid,) if sources.pid is not None else (),
+        found=frozenset(in_folders),
     )
+
+
+def _folder(folder: Path) -> list[Path]:
+    """The plain files in a folder, by name."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.is_file())
+    except OSError as error:
+        raise errors.InputError(f"{folder}: {error.strerror or error}", hint="check the path and its mode") from error
+
+
+def _is_metrics(path: Path) -> bool:
+    """A metrics page by its name, or by how it begins: most are saved as metrics.txt."""
+    if path.name.endswith(METRICS_ENDINGS):
+        return True
+    if path.suffix not in (".txt", ""):
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(7) in (b"# HELP ", b"# TYPE ")
+    except OSError:
+        return False
+
+
+def _logs(found: Sequence[Path]) -> list[str]:
+    from llmedic.collect import logs
+
+    mine = [path for path in found if logs.is_log(path.name) and not _is_metrics(path)]
+    return [str(path) for path in logs.newest(mine)]
 
 
 def gather(
@@ -123,7 +162,7 @@ def _files(planned: Plan, sources: Sources, window_s: float) -> list[Raw]:
     if planned.bundles:
         from llmedic.collect import bundle
 
-        raws += [raw for path in planned.bundles for raw in bundle.read_bundle(path)]
+        raws += _each(planned, planned.bundles, bundle.read_bundle)
     if planned.metrics:
         from llmedic.collect import engine
 
@@ -131,17 +170,30 @@ def _files(planned: Plan, sources: Sources, window_s: float) -> list[Raw]:
     if planned.cases:
         from llmedic.collect import casefile
 
-        raws += [raw for path in planned.cases for raw in casefile.capture(path.name, _bytes(path))]
+        raws += _each(planned, planned.cases, lambda path: casefile.capture(path.name, _bytes(path)))
     if planned.logs:
         from llmedic.collect import logs
 
-        raws += logs.capture(planned.logs, stdin=sys.stdin.buffer)
+        raws += logs.capture(planned.logs, stdin=sys.stdin.buffer, found=frozenset(map(str, planned.found)))
     if sources.args:
         from llmedic.collect import flags
 
         raws += flags.capture(sources.args)
     if sources.symptoms:
         raws.append(evidence.symptoms_raw(sources.symptoms))
+    return raws
+
+
+def _each(planned: Plan, paths: Sequence[Path], read: Callable[[Path], Sequence[Raw]]) -> list[Raw]:
+    """The files one by one: what was named has to be right, what only lay there is a gap."""
+    raws: list[Raw] = []
+    for path in paths:
+        try:
+            raws += read(path)
+        except errors.InputError as error:
+            if path not in planned.found:
+                raise
+            raws.append(evidence.unread_raw(path.name, error))
     return raws
 
 
@@ -174,8 +226,8 @@ def _local_pid(url: str) -> int | None:
     """The engine that listens behind a loopback URL: its CPU and its limits are evidence that costs nothing."""
     from llmedic.collect import process
 
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         local = parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback
     except ValueError:
@@ -200,8 +252,12 @@ def _kept(name: str, result: Sequence[Raw] | Exception) -> list[Raw]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise errors.InputError(
             f"{path}: cannot be read: {error.strerror}", hint="check the path and its mode"
         ) from error
+    if len(content) > MAX_FILE_BYTES:
+        raise errors.InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB", hint="a log is given with --log")
+    return content

@@ -19,6 +19,7 @@ from typing import Final, Literal
 import msgspec
 
 from llmedic import __version__
+from llmedic.collect import files
 from llmedic.collect.files import write_whole
 from llmedic.errors import AnswerError, InputError, UsageError
 from llmedic.knowledge import vocabulary
@@ -52,6 +53,9 @@ _FLAGS = (
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _STATISTICS = ("p50", "p90", "p95", "p99", "mean", "min", "max", "count", "floor", "cap")
+_WORK = ("request_rate_per_s", "completed_requests_per_s", "prefill_tokens_per_s", "output_tokens_per_s")
+_FOLDER = "baselines"
+_TAKEN = "give another name, or remove the old one first"
 _SAVE_HINT = "save one while all is well: llmedic diagnose TARGET --save-baseline NAME"
 
 
@@ -123,6 +127,17 @@ def path_of(name_or_path: str | Path) -> Path:
     return _store() / f"{given}.json"
 
 
+def check_free(name_or_path: str | Path) -> Path:
+    """Where a new baseline will be written, its folder in the store made.
+
+    Raises UsageError when there is one, InputError when none can be written.
+    """
+    path = path_of(name_or_path)
+    _make_store(path)
+    files.check_free(path, hint=_TAKEN)
+    return path
+
+
 def save(evidence: Evidence, name_or_path: str | Path, *, now: float, overwrite: bool = False) -> Path:
     """Store the window's values of `NAMES`. `now` is in Unix seconds; returns where it was written.
 
@@ -130,7 +145,7 @@ def save(evidence: Evidence, name_or_path: str | Path, *, now: float, overwrite:
     """
     path = path_of(name_or_path)
     observations = list(_kept(evidence.observations))
-    if not any(isinstance(kept.value, Spread) for kept in observations):
+    if not any(_is_work(kept) for kept in observations):
         raise AnswerError(
             "no request finished in the window: nothing to store as a baseline", hint="use a longer --window"
         )
@@ -144,10 +159,9 @@ def save(evidence: Evidence, name_or_path: str | Path, *, now: float, overwrite:
         fingerprint=_fingerprint(evidence.deployment),
         observations=observations,
     )
-    if path.parent == _store():
-        path.parent.mkdir(parents=True, exist_ok=True)
+    _make_store(path)
     content = msgspec.json.format(msgspec.json.encode(baseline), indent=2) + b"\n"
-    write_whole(path, content, overwrite=overwrite, hint="give another name, or remove the old one first")
+    write_whole(path, content, overwrite=overwrite, hint=_TAKEN)
     return path
 
 
@@ -160,7 +174,7 @@ def capture(name_or_path: str | Path) -> tuple[Raw, ...]:
     except FileNotFoundError as error:
         raise InputError(f"no baseline {str(name_or_path)!r}: {path} is not there", hint=_known_hint()) from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}", hint=_SAVE_HINT) from error
     if len(body) > MAX_BYTES:
         raise InputError(f"{path}: is too large for a baseline", hint=_SAVE_HINT)
     return (Raw(source=SOURCE, kind="file", target=path.name, body=body),)
@@ -200,9 +214,34 @@ def decode(content: bytes, name: str) -> Baseline:
     return baseline
 
 
+def _make_store(path: Path) -> None:
+    """The user's store, where the path lies in it."""
+    if path.parent.name != _FOLDER or path.parent != _store():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        hint = "set XDG_DATA_HOME to a folder you may write to, or give a path"
+        raise InputError(f"{path.parent}: cannot be made: {error.strerror or error}", hint=hint) from error
+
+
+def _is_work(kept: Kept) -> bool:
+    """Whether this shows that requests were served: how full an idle engine is would be no measure for anything."""
+    if kept.name in _WORK:
+        return not isinstance(kept.value, Spread) and kept.value > 0
+    return kept.name.endswith("_s") and isinstance(kept.value, Spread)
+
+
 def _store() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(home) / "llmedic" / "baselines"
+    home = os.environ.get("XDG_DATA_HOME", "")
+    if not home:
+        try:
+            home = str(Path.home() / ".local" / "share")
+        except RuntimeError as error:
+            raise UsageError(
+                "no home directory to keep baselines in", hint="set XDG_DATA_HOME, or give a path"
+            ) from error
+    return Path(home) / "llmedic" / _FOLDER
 
 
 def _known_hint() -> str:

@@ -44,6 +44,8 @@ _PACK_AT_MOST = MAX_RATIO // 2
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
 _ENTRY_NAME = re.compile(r"raw/\d{3,5}-[a-z0-9_]{1,40}-[a-z0-9_]{1,40}")
+TAKEN = "give another name with -o FILE, or remove the old one first"
+"""What to do when there is a file of that name already."""
 _HINT = "take a new one with: llmedic snapshot TARGET -o FILE.zip"
 
 
@@ -132,8 +134,7 @@ def write(
     )
     content = _zip(manifest, bodies)
     if isinstance(destination, str | Path):
-        hint = "give another name, or --force to replace it"
-        write_whole(Path(destination), content, overwrite=force, hint=hint)
+        write_whole(Path(destination), content, overwrite=force, hint=TAKEN)
     else:
         destination.write(content)
     return manifest

@@ -47,6 +47,10 @@ def command(
         return _once(request, style, fail_on, verbose=verbose, ask=ask)
     if not request.sources.targets and request.sources.pid is None:
         raise errors.UsageError("--watch needs a live target", hint="files do not change: diagnose them once")
+    if request.save_baseline:
+        raise errors.UsageError(
+            "--watch stores no baseline", hint="give --save-baseline to a diagnosis without --watch"
+        )
     return _again_and_again(request, style, fail_on, every_s=watch, verbose=verbose)
 
 
@@ -105,9 +109,10 @@ def _once(request: DiagnoseRequest, style: str, fail_on: str, *, verbose: bool, 
     from llmedic.cli.ask import at_terminal
 
     progress = _progress if verbose else _quiet
-    verdict = diagnose.diagnose(request, progress=progress, answer=at_terminal(request.lang) if ask else None).verdict
-    click.echo(show(verdict, style, request.lang, width=_width(), colour=_colour()), nl=False)
-    return exit_code(verdict, fail_on)
+    found = diagnose.diagnose(request, progress=progress, answer=at_terminal(request.lang) if ask else None)
+    click.echo(show(found.verdict, style, request.lang, width=_width(), colour=_colour()), nl=False)
+    diagnose.remember(request, found)
+    return exit_code(found.verdict, fail_on)
 
 
 def _again_and_again(request: DiagnoseRequest, style: str, fail_on: str, *, every_s: float, verbose: bool) -> int:

@@ -26,7 +26,10 @@ _METRICS_SWITCH = {
 
 def short(target: str) -> str:
     """The instance name of a target: "host:port", and the path where there is one."""
-    parts = urllib.parse.urlsplit(target)
+    try:
+        parts = urllib.parse.urlsplit(target)
+    except ValueError:  # a bundle from elsewhere can name anything
+        return target
     return (parts.netloc + parts.path).rstrip("/") or target
 
 

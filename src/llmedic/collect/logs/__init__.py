@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 
-from llmedic.collect.logs.files import SOURCE, capture
+from llmedic.collect.logs.files import SOURCE, capture, is_log, newest
 from llmedic.collect.logs.reader import Reader
 from llmedic.model.deployment import Deployment, HardwareFacts
 from llmedic.model.evidence import Evidence, Gap
 from llmedic.model.raw import Raw
 
-__all__ = ["SOURCE", "capture", "read", "read_text"]
+__all__ = ["SOURCE", "capture", "is_log", "newest", "read", "read_text"]
 
 _ANY_YEAR = 1972
 _COUNT = re.compile(r"[0-9]{1,15}")

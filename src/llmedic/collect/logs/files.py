@@ -17,7 +17,9 @@ SOURCE = "logs"
 CHUNK_BYTES = 8 << 20
 MAX_FILES = 50
 
-_BINARY_SHARE = 0.1
+# Of random or packed bytes a twelfth are control characters that no log has.
+_BINARY_SHARE = 0.04
+_FEW_ODD_BYTES = 4
 _SUFFIXES = (".log", ".txt", ".out", ".err", ".json", ".jsonl", ".gz")
 _HINT = "give a readable log file, a directory of logs, or - for standard input"
 _BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
@@ -28,40 +30,53 @@ def capture(
     *,
     stdin: BinaryIO | None = None,
     expired: Callable[[], bool] = lambda: False,
+    found: frozenset[str] = frozenset(),
 ) -> tuple[Raw, ...]:
     """A digest of each log: the lines that the library knows, in order, and how many were left out.
 
     paths    files, directories (their newest logs, rotated .gz files too) or "-" for `stdin`
+    found    those of the paths that nobody named, but that lay in a folder: one that cannot be read is a Raw
     expired  asked between chunks; once true, what was read so far is the answer and `meta["cut"]` says so
 
     Raises:
         InputError: a path that does not exist or cannot be read. An empty or binary file is a Raw with an error.
     """
-    found: list[Raw] = []
+    raws: list[Raw] = []
     for path in paths:
         if str(path) == "-":
             if stdin is None:
                 raise InputError("no log on standard input", hint="pipe a log in, or give a file")
-            found.append(_digest(stdin, "stdin", 0.0, expired))
+            raws.append(_digest(stdin, "stdin", 0.0, expired))
             continue
-        found += [_capture_file(file, expired) for file in _files(Path(path))]
-    return tuple(found)
+        for file in _files(Path(path)):
+            try:
+                raws.append(_capture_file(file, expired))
+            except InputError as error:
+                if str(file) == str(path) and str(path) not in found:
+                    raise
+                raws.append(_failed(file.name, 0.0, error.message, error.hint))
+    return tuple(raws)
 
 
 def _files(path: Path) -> list[Path]:
     try:
         if not path.is_dir():
             return [path]
-        entries = [entry for entry in path.iterdir() if entry.is_file() and _is_log(entry.name)]
-        newest = sorted(entries, key=lambda entry: entry.stat().st_mtime, reverse=True)[:MAX_FILES]
+        chosen = newest([entry for entry in path.iterdir() if entry.is_file() and is_log(entry.name)])
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}", hint=_HINT) from error
-    if not newest:
+    if not chosen:
         raise InputError(f"{path}: no log files in this directory", hint="logs end in " + ", ".join(_SUFFIXES))
-    return newest[::-1]
+    return chosen
 
 
-def _is_log(name: str) -> bool:
+def newest(files: Sequence[Path]) -> list[Path]:
+    """The last few of a folder's logs, the oldest of them first. Raises OSError for a file that is gone."""
+    return sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)[:MAX_FILES][::-1]
+
+
+def is_log(name: str) -> bool:
+    """Whether a file in a folder is called like a log."""
     stem = name.rstrip("0123456789.-")
     return name.endswith(_SUFFIXES) or stem.endswith(_SUFFIXES) or ".log." in name
 
@@ -128,4 +143,4 @@ def _chunks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
 def _is_binary(chunk: bytes) -> bool:
     head = chunk[:4096]
     odd = sum(byte < 9 or 13 < byte < 27 for byte in head)
-    return odd > _BINARY_SHARE * len(head)
+    return odd > _FEW_ODD_BYTES + _BINARY_SHARE * len(head)
