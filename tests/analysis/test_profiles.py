@@ -22,12 +22,12 @@ def seen(*names: str) -> Symptoms:
 
 
 def test_nothing_ticked_says_nothing() -> None:
-    assert profiles.likelihood_ratio(PROFILE, Symptoms()) == 0.0
+    assert profiles.log_likelihood_ratio(PROFILE, Symptoms()) == 0.0
 
 
 def test_what_it_mostly_brings_speaks_for_it_more_than_what_it_sometimes_brings() -> None:
     mostly, sometimes, never = (
-        profiles.likelihood_ratio(PROFILE, seen(name)) for name in ("hangs", "gpu-idle", "start-fails")
+        profiles.log_likelihood_ratio(PROFILE, seen(name)) for name in ("hangs", "gpu-idle", "start-fails")
     )
 
     assert mostly > 0 > never
@@ -35,10 +35,10 @@ def test_what_it_mostly_brings_speaks_for_it_more_than_what_it_sometimes_brings(
 
 
 def test_a_condition_that_is_not_listed_says_less_than_such_a_symptom() -> None:
-    symptom = profiles.likelihood_ratio(PROFILE, seen("hangs", "output-garbled"))
-    condition = profiles.likelihood_ratio(PROFILE, Symptoms(seen=frozenset({"hangs"}), when=frozenset({"with-lora"})))
+    symptom = profiles.log_likelihood_ratio(PROFILE, seen("hangs", "output-garbled"))
+    condition = profiles.log_likelihood_ratio(PROFILE, Symptoms(seen=frozenset({"hangs"}), when=frozenset({"with-lora"})))
 
-    assert symptom < condition < profiles.likelihood_ratio(PROFILE, seen("hangs"))
+    assert symptom < condition < profiles.log_likelihood_ratio(PROFILE, seen("hangs"))
 
 
 def test_priors_are_in_three_grades() -> None:
@@ -76,4 +76,4 @@ def test_the_background_speaks_of_ids_that_exist() -> None:
 def test_any_ticks_have_a_finite_ratio(
     profile: Profile, ticked: frozenset[str], when: frozenset[str], not_when: frozenset[str]
 ) -> None:
-    assert isfinite(profiles.likelihood_ratio(profile, Symptoms(seen=ticked, when=when, not_when=not_when)))
+    assert isfinite(profiles.log_likelihood_ratio(profile, Symptoms(seen=ticked, when=when, not_when=not_when)))

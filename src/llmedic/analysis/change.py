@@ -31,7 +31,7 @@ def of(advice: Advice, view: View, lang: Lang) -> Change:
         variable=advice.variable,
         from_=present,
         to="" if new == present else new,
-        expected=advice.expected.zh if lang == "zh" else advice.expected.en,
+        expected=advice.expected.say(lang),
         verify=advice.verify,
     )
     deployment = view.evidence.deployment

@@ -39,9 +39,7 @@ def evaluate(condition: c.Condition, view: View) -> Outcome:
             return _stated(condition, view)
 
 
-def _observed(
-    condition: c.Threshold | c.Ratio | c.Changed | c.Trending | c.Absent | c.Present, view: View
-) -> Outcome:
+def _observed(condition: c.Threshold | c.Ratio | c.Changed | c.Trending | c.Absent | c.Present, view: View) -> Outcome:
     """Conditions over observations."""
     match condition:
         case c.Threshold(quantity=quantity, bounds=bounds):

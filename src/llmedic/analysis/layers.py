@@ -59,7 +59,7 @@ def of(view: View, named: Sequence[CauseText], beneath: Sequence[CauseText], lan
 
 def _layer(layer: str, view: View, named: Sequence[CauseText], beneath: Sequence[CauseText], lang: Lang) -> Layer:
     for status, causes in (("cause", named), ("symptom", beneath)):
-        titles = [text(cause, lang) for cause in causes if cause.layer == layer]
+        titles = [cause.title.say(lang) for cause in causes if cause.layer == layer]
         if titles:
             return Layer(
                 layer=layer,
@@ -80,11 +80,6 @@ def _strained(layer: str, view: View) -> bool:
         (bound, view.number(name, "max")) for name, bound in STRAINED.items() if name in INDICATORS.get(layer, ())
     )
     return any(number is not None and number >= bound for bound, number in readings)
-
-
-def text(cause: CauseText, lang: Lang) -> str:
-    """The cause's title."""
-    return cause.title.zh if lang == "zh" else cause.title.en
 
 
 def _seen(layer: str, view: View, lang: Lang) -> list[str]:

@@ -42,7 +42,7 @@ def prior(profile: Profile) -> float:
     return PRIOR[profile.prior]
 
 
-def likelihood_ratio(profile: Profile, symptoms: Symptoms) -> float:
+def log_likelihood_ratio(profile: Profile, symptoms: Symptoms) -> float:
     """Natural logarithm of P(ticked | cause) / P(ticked | any incident), damped; 0.0 when nothing was ticked."""
     if not symptoms:
         return 0.0

@@ -85,12 +85,12 @@ def _weigh(findings: Iterable[Finding], symptoms: Symptoms, known: Mapping[str, 
         if finding.outcome == "cause":
             weights.fired[finding.cause].append(finding)
         profile = known.get(finding.cause)
-        ratio = _ratio(finding, profiles.prior(profile) * scale) if profile else 0.0
+        ratio = _log_ratio(finding, profiles.prior(profile) * scale) if profile else 0.0
         if abs(ratio) > abs(strongest[finding.cause].get(finding.witness, 0.0)):
             strongest[finding.cause][finding.witness] = ratio
     for cause, profile in known.items():
         low, high = SYMPTOM_RANGE
-        ticked = min(high, max(low, profiles.likelihood_ratio(profile, symptoms)))
+        ticked = min(high, max(low, profiles.log_likelihood_ratio(profile, symptoms)))
         evidence = _combined(strongest[cause].values())
         if cause in weights.fired:  # evidence for a cause never leaves it worse off than its symptoms alone
             evidence = max(evidence + min(ticked, CORROBORATION), ticked + min(evidence, 0.0))
@@ -100,7 +100,7 @@ def _weigh(findings: Iterable[Finding], symptoms: Symptoms, known: Mapping[str, 
     return weights
 
 
-def _ratio(finding: Finding, prior: float) -> float:
+def _log_ratio(finding: Finding, prior: float) -> float:
     """The logarithm of the finding's likelihood ratio. One that speaks for its cause is worth what lifts the prior to
     its confidence, however low that is; one that speaks against it, its odds."""
     logit = log(finding.confidence / (1 - finding.confidence))

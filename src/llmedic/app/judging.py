@@ -58,6 +58,6 @@ def asked(evidence: Evidence, lang: Lang, answer: Answer) -> Evidence:
         if question is None:
             break
         done.add(question)
-        if answer(getattr(symptoms.entries()[question.id].question, lang)):
+        if answer(symptoms.entries()[question.id].question.say(lang)):
             evidence = replace(evidence, symptoms=interview.tick(evidence.symptoms, question))
     return evidence

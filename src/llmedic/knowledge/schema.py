@@ -21,6 +21,10 @@ class Text(Record, frozen=True):
     en: str
     zh: str
 
+    def say(self, lang: Literal["en", "zh"]) -> str:
+        """The sentence in one of them."""
+        return self.zh if lang == "zh" else self.en
+
 
 class Advice(Record, frozen=True):
     """One change of one variable.

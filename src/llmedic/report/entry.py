@@ -48,7 +48,7 @@ def find(entry_id: str, lang: Lang) -> Entry | None:
     symptom = symptoms.entry(entry_id)
     if symptom is not None:
         question = _one("question", symptom.question, lang)
-        return Entry(id=entry_id, kind=symptom.kind, title=_in(symptom.text, lang), sections=(question,))
+        return Entry(id=entry_id, kind=symptom.kind, title=symptom.text.say(lang), sections=(question,))
     return None
 
 
@@ -56,11 +56,11 @@ def listing(lang: Lang) -> dict[str, dict[str, str]]:
     """Every id with its title, by kind."""
     entries = symptoms.entries().values()
     return {
-        "cause": {item.id: _in(item.title, lang) for item in causes.causes().values()},
-        "pitfall": {item.id: _in(item.title, lang) for item in pitfalls.pitfalls().values()},
-        "symptom": {item.id: _in(item.text, lang) for item in entries if item.kind == "symptom"},
-        "condition": {item.id: _in(item.text, lang) for item in entries if item.kind == "condition"},
-        "observation": {item.name: _in(item.meaning, lang) for item in vocabulary.words().values()},
+        "cause": {item.id: item.title.say(lang) for item in causes.causes().values()},
+        "pitfall": {item.id: item.title.say(lang) for item in pitfalls.pitfalls().values()},
+        "symptom": {item.id: item.text.say(lang) for item in entries if item.kind == "symptom"},
+        "condition": {item.id: item.text.say(lang) for item in entries if item.kind == "condition"},
+        "observation": {item.name: item.meaning.say(lang) for item in vocabulary.words().values()},
     }
 
 
@@ -98,7 +98,7 @@ def render_list(entries: dict[str, dict[str, str]], lang: Lang) -> str:
 def _cause(cause: schema.CauseText, lang: Lang) -> Entry:
     upstream = tuple(other.id for other in causes.causes().values() if cause.id in other.explains)
     where = f"{label(f'layer.{cause.layer}', lang)}, {label(f'severity.{cause.severity}', lang)}"
-    expected = f"{label('expected', lang)}{label('colon', lang)}{_in(cause.change.expected, lang)}"
+    expected = f"{label('expected', lang)}{label('colon', lang)}{cause.change.expected.say(lang)}"
     sections = (
         Section(key="explain.where", words=(where,)),
         _one("what", cause.what, lang),
@@ -109,7 +109,7 @@ def _cause(cause: schema.CauseText, lang: Lang) -> Entry:
         Section(key="explain.explains", words=cause.explains),
         Section(key="explain.explained-by", words=upstream),
     )
-    return Entry(id=cause.id, kind="cause", title=_in(cause.title, lang), sections=sections)
+    return Entry(id=cause.id, kind="cause", title=cause.title.say(lang), sections=sections)
 
 
 def _pitfall(pitfall: pitfalls.Pitfall, lang: Lang) -> Entry:
@@ -120,19 +120,15 @@ def _pitfall(pitfall: pitfalls.Pitfall, lang: Lang) -> Entry:
         _one("remedy", pitfall.remedy, lang),
         Section(key="explain.causes", words=pitfall.causes),
     )
-    return Entry(id=pitfall.id, kind="pitfall", title=_in(pitfall.title, lang), sections=sections)
+    return Entry(id=pitfall.id, kind="pitfall", title=pitfall.title.say(lang), sections=sections)
 
 
 def _one(key: str, text: schema.Text, lang: Lang) -> Section:
-    return Section(key=f"explain.{key}", words=(_in(text, lang),))
+    return Section(key=f"explain.{key}", words=(text.say(lang),))
 
 
 def _is_list(section: Section) -> bool:
     return section.key in ("explain.explains", "explain.explained-by", "explain.causes", "explain.change")
-
-
-def _in(text: schema.Text, lang: Lang) -> str:
-    return text.en if lang == "en" else text.zh
 
 
 def _wrapped(words: str) -> list[str]:

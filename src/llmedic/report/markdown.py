@@ -59,7 +59,7 @@ def _cause(cause: Cause, lang: Lang) -> Iterator[str]:
     if cause.change:
         yield _heading("change", lang)
         if cause.id in causes.ids():
-            yield _text(getattr(causes.cause(cause.id).remedy, lang))
+            yield _text(causes.cause(cause.id).remedy.say(lang))
         yield _change(cause.change, lang)
     if cause.symptoms:
         yield _heading("beneath", lang)

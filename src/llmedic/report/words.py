@@ -72,6 +72,6 @@ def change(one: Change, lang: Lang) -> str:
 def named(below: str, lang: Lang) -> tuple[str, str]:
     """The title of a cause or the text of a symptom, and its id; "" as id for anything else."""
     if below in causes.ids():
-        return getattr(causes.cause(below).title, lang), below
+        return causes.cause(below).title.say(lang), below
     entry = symptoms.entry(below)
-    return (getattr(entry.text, lang), below) if entry else (below, "")
+    return (entry.text.say(lang), below) if entry else (below, "")

@@ -109,7 +109,7 @@ def _look(proc: Path, cgroups: Path, families: Mapping[int, tuple[int, ...]], at
 
 
 def _process(proc: Path, pid: int) -> Record:
-    """name, state, cpu_s, wait_s of the thread that waited most, threads, rss_bytes, cpus; {} when it is gone."""
+    """name, title, state, cpu_s, threads, rss_bytes, cpus, and waits_s by thread; {} when it is gone."""
     folder = proc / str(pid)
     try:
         stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
