@@ -40,7 +40,7 @@ def command(
 ) -> int:
     """Find out why an LLM inference server is slow, failing or wrong.
 
-    Nothing is changed and nothing is sent but GET requests; --probe adds one short completion.
+    Nothing is changed: an engine gets GET requests, Prometheus gets queries. --probe adds one short completion.
     """
     request = _request(given, lang=options.language(lang))
     if watch is None:
