@@ -73,6 +73,7 @@ def test_user_and_password_of_a_url_become_basic_authentication(serve: Any) -> N
 def test_secrets_are_in_no_text() -> None:
     access = http.Access(bearer="s3cret", headers={"Authorization": "Bearer s3cret"})
     assert "s3cret" not in repr(access)
+    assert http.shown("http://me:s3cret@h\u2100:1/p?api_key=s3cret") == "http://h\u2100:1/p"
     assert http.shown("http://me:s3cret@h:1/p?api_key=s3cret&x=1#s3cret") == "http://h:1/p?api_key=REDACTED&x=1"
 
 
@@ -240,13 +241,22 @@ def test_a_redirect_to_another_host_is_not_followed(serve: Any) -> None:
     assert "abc" not in caught.value.message
 
 
+@pytest.mark.parametrize("location", ["ftp://x/", "http://[::1", "http://h:99999999/", "http://u:s3cret@h\u2100/"])
+def test_a_redirect_to_no_url_is_the_servers_fault(serve: Any, location: str) -> None:
+    url = serve(lambda handler: send(handler, b"", 302, Location=location.encode("utf-8").decode("latin-1")))
+    with pytest.raises(AnswerError, match="redirects to") as caught:
+        http.get(url)
+    assert caught.value.status == 302
+    assert "s3cret" not in caught.value.message + caught.value.hint
+
+
 def test_redirects_in_a_circle_end(serve: Any) -> None:
     url = serve(lambda handler: send(handler, b"", 302, Location=handler.path))
     with pytest.raises(AnswerError, match="circle"):
         http.get(url)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://h/x", "http://", "http://h:99999999/", ""])
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://h/x", "http://", "http://h:99999999/", "", "http://[::1"])
 def test_what_is_not_a_url_is_the_callers_mistake(url: str) -> None:
     with pytest.raises(UsageError):
         http.get(url)
@@ -339,6 +349,18 @@ def test_the_proxy_of_the_environment_is_used(serve: Any, monkeypatch: pytest.Mo
     answer = told(http.get("http://engine.invalid:8000/metrics"))
     assert answer["path"] == "http://engine.invalid:8000/metrics"
     assert answer["headers"]["proxy-authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize("proxy", ["http://me:secret@[::1", "http://h:99999999", "socks5://me:secret@h:1", "http://"])
+def test_a_proxy_that_is_none_is_the_callers_mistake(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, proxy)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError, match="proxy") as caught:
+        http.check("http://engine.invalid:8000", http.ANONYMOUS)
+    assert "secret" not in caught.value.message
+    assert caught.value.hint
 
 
 def test_no_proxy_and_loopback_go_straight(serve: Any, closed_port: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,11 @@ def post(
 
 def shown(url: str) -> str:
     """The URL as it may be printed: no user, no password, no secret-looking value in the query."""
-    parts = urllib.parse.urlsplit(url)
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:  # it is no URL, and may hold a password all the same
+        scheme, _, rest = url.partition("://")
+        return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
     pairs = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
     secret = {name for name, _ in pairs if any(word in name.lower() for word in _SECRET_WORDS)}
     query = parts.query
@@ -202,7 +206,14 @@ def _follow(
 
 def _next(target: urllib3.util.Url, location: str, status: int) -> urllib3.util.Url:
     """Where a redirect leads, within the same host only: the token must not travel to another one."""
-    there = _checked(urllib.parse.urljoin(target.url, location))
+    try:
+        there = _checked(urllib.parse.urljoin(target.url, location))
+    except (UsageError, ValueError) as error:
+        raise AnswerError(
+            f"{shown(target.url)}: redirects to something that is no URL",
+            hint="give the URL that finally answers",
+            status=status,
+        ) from error
     downgraded = target.scheme == "https" and there.scheme == "http"
     if there.host != target.host or downgraded:
         raise AnswerError(
@@ -224,7 +235,8 @@ def _headers(target: urllib3.util.Url, access: Access, extra: Mapping[str, str])
     sent.update({name.lower(): value for name, value in access.headers.items()})
     for name, value in sent.items():
         if any(mark in name + value for mark in "\r\n\0") or not value.isascii():
-            raise UsageError(f"header {name!r} holds a line break or a non-ASCII character")
+            hint = "write the header in ASCII, on one line; a binary value is sent as base64"
+            raise UsageError(f"header {name!r} holds a line break or a non-ASCII character", hint=hint)
     return sent
 
 
@@ -283,15 +295,24 @@ def _manager(target: urllib3.util.Url, access: Access) -> urllib3.PoolManager:
     if not proxy:
         manager = urllib3.PoolManager(num_pools=1, ssl_context=context)
     else:
-        address = urllib3.util.parse_url(proxy)
-        if address.scheme not in ("http", "https"):
-            raise UsageError(f"proxy {shown(proxy)} is not an http proxy", hint="set NO_PROXY for this host")
+        address = _proxy_address(proxy)
         proxy_headers = urllib3.make_headers(proxy_basic_auth=urllib.parse.unquote(address.auth or "") or None)
         manager = urllib3.ProxyManager(
             address._replace(auth=None).url, num_pools=1, ssl_context=context, proxy_headers=proxy_headers
         )
     manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _TLSPool}
     return manager
+
+
+def _proxy_address(proxy: str) -> urllib3.util.Url:
+    hint = "correct HTTP_PROXY and HTTPS_PROXY, or set NO_PROXY for this host"
+    try:
+        address = urllib3.util.parse_url(proxy)
+    except urllib3.exceptions.LocationParseError as error:
+        raise UsageError(f"proxy {shown(proxy)} is not a URL", hint=hint) from error
+    if address.scheme not in ("http", "https") or not address.host:
+        raise UsageError(f"proxy {shown(proxy)} is not an http proxy", hint=hint)
+    return address
 
 
 @functools.lru_cache(maxsize=64)
