@@ -1,7 +1,9 @@
 """Public incidents, each diagnosed from its structured evidence alone, by the command that a user types.
 
-Two groups: those the rules were developed on, and those written by somebody who had not seen the rules. Prose and
-answers in the files are never read by the product (`collect.casefile.IGNORED`).
+Two groups: the first cases, and those that were written later by people who did not know the rules. When the second
+group was first judged, 64 and 69 of 100 decidable incidents were named; what was missing was then added as mechanisms,
+so its figures here say that nothing was lost, not how an unseen incident fares. Prose and answers in the files are
+never read by the product (`collect.casefile.IGNORED`).
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from tests.cases import score
 from llmedic.cli.commands.diagnose import command
 
 INCIDENTS = Path(__file__).parent / "incidents"
-FIRST_BLIND = 301
+FIRST_APART = 301
 """Cases from this number on were written without knowledge of the rules."""
 
 
-def numbers(*, blind: bool) -> list[Path]:
-    return [path for path in sorted(INCIDENTS.glob("*.yaml")) if (int(path.stem) >= FIRST_BLIND) == blind]
+def numbers(*, apart: bool) -> list[Path]:
+    return [path for path in sorted(INCIDENTS.glob("*.yaml")) if (int(path.stem) >= FIRST_APART) == apart]
 
 
 def evidence_only(case: dict[str, Any], folder: Path) -> Path:
@@ -37,9 +39,9 @@ def evidence_only(case: dict[str, Any], folder: Path) -> Path:
 
 
 @cache
-def rows(folder: Path, *, blind: bool) -> Sequence[score.Row]:
+def rows(folder: Path, *, apart: bool) -> Sequence[score.Row]:
     found = []
-    for path in numbers(blind=blind):
+    for path in numbers(apart=apart):
         case = yaml.safe_load(path.read_text(encoding="utf-8"))
         stripped = evidence_only(case, folder)
         result = CliRunner().invoke(command, ["--case", str(stripped), "--format", "json", "--fail-on", "never"])
@@ -53,25 +55,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("corpus")
 
 
-@pytest.mark.parametrize("blind", [False, True], ids=["developed-on", "written-blind"])
+@pytest.mark.parametrize("apart", [False, True], ids=["first", "written-apart"])
 class TestCorpus:
-    def test_four_of_five_decidable_incidents_are_named(self, folder: Path, blind: bool) -> None:
-        misses = [f"{row.id} {row.expected} ≠ {row.said}" for row in rows(folder, blind=blind) if not row.right]
-        assert score.summary(rows(folder, blind=blind))["right of decidable"] >= 0.80, misses
+    def test_four_of_five_decidable_incidents_are_named(self, folder: Path, apart: bool) -> None:
+        misses = [f"{row.id} {row.expected} ≠ {row.said}" for row in rows(folder, apart=apart) if not row.right]
+        assert score.summary(rows(folder, apart=apart))["right of decidable"] >= 0.80, misses
 
-    def test_it_is_seldom_wrong(self, folder: Path, blind: bool) -> None:
-        wrong = [f"{row.id} {row.expected} ≠ {row.said}" for row in rows(folder, blind=blind) if row.wrong]
-        assert score.summary(rows(folder, blind=blind))["wrong of all"] <= 0.05, wrong
+    def test_it_is_seldom_wrong(self, folder: Path, apart: bool) -> None:
+        wrong = [f"{row.id} {row.expected} ≠ {row.said}" for row in rows(folder, apart=apart) if row.wrong]
+        assert score.summary(rows(folder, apart=apart))["wrong of all"] <= 0.05, wrong
 
-    def test_it_is_hardly_ever_confidently_wrong(self, folder: Path, blind: bool) -> None:
-        wrong = [f"{row.id} {row.expected} ≠ {row.said}" for row in rows(folder, blind=blind) if row.surely_wrong]
-        assert score.summary(rows(folder, blind=blind))["confidently wrong of all"] <= 0.02, wrong
+    def test_it_is_hardly_ever_confidently_wrong(self, folder: Path, apart: bool) -> None:
+        wrong = [f"{row.id} {row.expected} ≠ {row.said}" for row in rows(folder, apart=apart) if row.surely_wrong]
+        assert score.summary(rows(folder, apart=apart))["confidently wrong of all"] <= 0.02, wrong
 
-    def test_healthy_controls_raise_no_alarm(self, folder: Path, blind: bool) -> None:
-        assert [row.id for row in rows(folder, blind=blind) if row.false_alarm] == []
+    def test_healthy_controls_raise_no_alarm(self, folder: Path, apart: bool) -> None:
+        assert [row.id for row in rows(folder, apart=apart) if row.false_alarm] == []
 
-    def test_what_is_right_is_said_with_confidence(self, folder: Path, blind: bool) -> None:
-        assert score.summary(rows(folder, blind=blind))["right ones said with 0.7"] >= 0.70
+    def test_what_is_right_is_said_with_confidence(self, folder: Path, apart: bool) -> None:
+        assert score.summary(rows(folder, apart=apart))["right ones said with 0.7"] >= 0.70
 
 
 def test_no_rule_names_a_case() -> None:

@@ -30,6 +30,9 @@ _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 
 _HEALTH_STYLE = {"healthy": "bold green", "degraded": "bold yellow", "down": "bold red", "unknown": "bold magenta"}
 _STATUS_STYLE = {"ok": "green", "cause": "bold red", "symptom": "yellow", "not-evaluated": "dim"}
+_INDENT, _GUTTER = 2, 2
+_LEAST_COLUMN = 20
+"""A first column gives way to the others down to this width; below it, all of them fold."""
 _STATUS_MARK = {"ok": "+", "cause": "!", "symptom": "~", "not-evaluated": "?"}
 _SEVERITY_STYLE = {"info": "bold cyan", "warning": "bold yellow", "critical": "bold red"}
 
@@ -230,15 +233,28 @@ class _Page:
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        rows, shades = list(rows), list(styles)
-        longest = max((len(row[0]) for row in rows), default=0)
+        heads, rows, shades = list(heads), list(rows), list(styles)
+        # What can be looked up stands in the first column: it is not broken where the others leave it the room.
+        least = _room_for_first([self._say(head) for head in heads], rows, self._console.width - _INDENT)
         for position, head in enumerate(heads):
-            # What can be looked up stands in the first column: it is not broken, unless it is too long for all else.
-            least = min(longest, self._console.width // 2) if position == 0 else None
-            table.add_column(self._say(head), overflow="fold", min_width=least)
+            table.add_column(self._say(head), overflow="fold", min_width=least if position == 0 else None)
         for position, row in enumerate(rows):
             cells = [self._text(((cell, shades[position] if shades and column == 1 else ""),))
                      for column, cell in enumerate(row)]  # fmt: skip
             table.add_row(*cells)
-        self._console.print(Padding(table, (0, 0, 0, 2)))
+        self._console.print(Padding(table, (0, 0, 0, _INDENT)))
         self._blank()
+
+
+def _room_for_first(heads: Sequence[str], rows: Sequence[tuple[str, ...]], width: int) -> int:
+    """The width that the first column may insist on: its longest cell, less what makes the table too wide.
+
+    A table whose columns insist on more than there is would be cut off at the right, and lose what stands there.
+    """
+    from rich.cells import cell_len
+
+    columns = [list(column) for column in zip(heads, *rows, strict=True)]
+    first, *others = (max(cell_len(cell) for cell in column) for column in columns)
+    left = width - sum(min(other, _LEAST_COLUMN) for other in others) - _GUTTER * len(others)
+    natural = width - sum(others) - _GUTTER * len(others)
+    return max(1, min(first, max(natural, min(left, _LEAST_COLUMN))))

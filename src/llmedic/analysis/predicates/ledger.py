@@ -90,8 +90,13 @@ def tensor_parallel_does_not_divide(view: View) -> Outcome:
     if degree is None or degree < 2:
         return unknown("flag.tensor_parallel_size") if degree is None else FALSE
     checks: list[tuple[str, float]] = []
+    kv_heads = view.size("model.num_key_value_heads")
     if heads is not None:
         checks.append(("attention heads per shard", heads / degree))
+    if kv_heads is not None and kv_heads >= 1:
+        # Fewer KV heads than shards are replicated, so then the division is the other way round.
+        larger, smaller = max(kv_heads, degree), min(kv_heads, degree)
+        checks.append(("KV heads and shards", larger / smaller))
     if wide is not None and group is not None and group >= 1:
         checks.append(("quantisation groups per shard", wide / group / degree))
     if not checks:
