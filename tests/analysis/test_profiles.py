@@ -36,7 +36,9 @@ def test_what_it_mostly_brings_speaks_for_it_more_than_what_it_sometimes_brings(
 
 def test_a_condition_that_is_not_listed_says_less_than_such_a_symptom() -> None:
     symptom = profiles.log_likelihood_ratio(PROFILE, seen("hangs", "output-garbled"))
-    condition = profiles.log_likelihood_ratio(PROFILE, Symptoms(seen=frozenset({"hangs"}), when=frozenset({"with-lora"})))
+    condition = profiles.log_likelihood_ratio(
+        PROFILE, Symptoms(seen=frozenset({"hangs"}), when=frozenset({"with-lora"}))
+    )
 
     assert symptom < condition < profiles.log_likelihood_ratio(PROFILE, seen("hangs"))
 
