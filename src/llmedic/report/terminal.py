@@ -31,8 +31,8 @@ _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 _HEALTH_STYLE = {"healthy": "bold green", "degraded": "bold yellow", "down": "bold red", "unknown": "bold magenta"}
 _STATUS_STYLE = {"ok": "green", "cause": "bold red", "symptom": "yellow", "not-evaluated": "dim"}
 _INDENT, _GUTTER = 2, 2
-_LEAST_COLUMN = 20
-"""A first column gives way to the others down to this width; below it, all of them fold."""
+_LEAST_COLUMN = 10
+"""Other columns give way to the first down to this width; below it, the first folds too."""
 _STATUS_MARK = {"ok": "+", "cause": "!", "symptom": "~", "not-evaluated": "?"}
 _SEVERITY_STYLE = {"info": "bold cyan", "warning": "bold yellow", "critical": "bold red"}
 
@@ -232,12 +232,12 @@ class _Page:
         from rich.padding import Padding
         from rich.table import Table
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table = Table(box=None, pad_edge=False, padding=(0, _GUTTER, 0, 0), header_style="dim")
         heads, rows, shades = list(heads), list(rows), list(styles)
-        # What can be looked up stands in the first column: it is not broken where the others leave it the room.
-        least = _room_for_first([self._say(head) for head in heads], rows, self._console.width - _INDENT)
-        for position, head in enumerate(heads):
-            table.add_column(self._say(head), overflow="fold", min_width=least if position == 0 else None)
+        names = [self._say(head) for head in heads]
+        columns = [list(column) for column in zip(names, *rows, strict=True)]
+        for name, width in zip(names, _widths(columns, self._console.width - _INDENT), strict=True):
+            table.add_column(name, overflow="fold", width=width)
         for position, row in enumerate(rows):
             cells = [self._text(((cell, shades[position] if shades and column == 1 else ""),))
                      for column, cell in enumerate(row)]  # fmt: skip
@@ -246,15 +246,16 @@ class _Page:
         self._blank()
 
 
-def _room_for_first(heads: Sequence[str], rows: Sequence[tuple[str, ...]], width: int) -> int:
-    """The width that the first column may insist on: its longest cell, less what makes the table too wide.
+def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """A width for every column so that all fit: the widest gives way first, the first column last.
 
-    A table whose columns insist on more than there is would be cut off at the right, and lose what stands there.
+    What stands in the first column can be looked up, so it is kept whole while the others can still fold.
     """
     from rich.cells import cell_len
 
-    columns = [list(column) for column in zip(heads, *rows, strict=True)]
-    first, *others = (max(cell_len(cell) for cell in column) for column in columns)
-    left = width - sum(min(other, _LEAST_COLUMN) for other in others) - _GUTTER * len(others)
-    natural = width - sum(others) - _GUTTER * len(others)
-    return max(1, min(first, max(natural, min(left, _LEAST_COLUMN))))
+    widths = [max(cell_len(cell) for cell in column) for column in columns]
+    for _ in range(sum(widths) + _GUTTER * (len(widths) - 1) - room):
+        others = range(1, len(widths))
+        widest = max(others, key=lambda position: widths[position], default=0)
+        widths[widest if widths[widest] > _LEAST_COLUMN else 0] -= 1
+    return [max(1, width) for width in widths]
