@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from llmedic.analysis import change, crosscheck, findings, layers, limits, ranking
+from llmedic.analysis import change, crosscheck, findings, layers, limits, ranking, unseen
 from llmedic.analysis.predicates import comparison
 from llmedic.analysis.ranking import Standing
 from llmedic.analysis.view import View
@@ -14,7 +14,6 @@ from llmedic.knowledge.profiles import Profile
 from llmedic.knowledge.rules import Compiled
 from llmedic.knowledge.schema import CauseText, LogPattern
 from llmedic.knowledge.texts import Lang
-from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact, Finding
 from llmedic.model.verdict import SURE, Cause, Health, Verdict
 
@@ -64,7 +63,7 @@ def judge(view: View, knowledge: Knowledge, lang: Lang = "en") -> Verdict:
         layers=layers.of(view, named, beneath, lang),
         causes=tuple(_cause(standing, view, knowledge, lang) for standing in shown),
         cannot_tell=_cannot_tell(found, {standing.cause for standing in shown}),
-        gaps=_gaps(view.evidence.gaps),
+        gaps=tuple(dict.fromkeys((*view.evidence.gaps, *unseen.of(view)))),
         disagreements=crosscheck.of(view, lang),
         binding=limits.of(view, lang),
         engine=_engine_line(view, lang),
@@ -142,10 +141,6 @@ def _cannot_tell(found: Iterable[Finding], shown: set[str]) -> tuple[str, ...]:
         outcomes.setdefault(finding.cause, set()).add(finding.outcome)
     undecided = (cause for cause, said in outcomes.items() if said == {"cannot_tell"})
     return tuple(cause for cause in undecided if cause not in shown and cause != HEALTHY)
-
-
-def _gaps(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
-    return tuple(dict.fromkeys(gaps))
 
 
 def _engine_line(view: View, lang: Lang) -> str:

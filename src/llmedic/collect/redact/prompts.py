@@ -36,15 +36,19 @@ _REST_OF_LINE = re.compile(
     r"\bParsing (?:chat message|input with format [^:\n]+|PEG input with format [^:\n]+): |\bPartial parse: )"
     r"(?P<hidden>[^\n]+)"
 )
-_CUT_VALUE = re.compile(r"(?P<kept>\binput_value=)(?P<hidden>[^\n]*?)(?=, input_type=)")
+# A value between two marks of a line, its own quotes broken: up to the first end, and up to the last.
+_CUT_VALUE = (re.compile(r"\binput_value="), re.compile(r", input_type="), 0)
+_STREAMED = (re.compile(r"\bstreaming_complete: content="), re.compile(r", chunks=\d"), -1)
 _DATA_URL = re.compile(r"(?P<kept>\bdata:[\w.+-]+/[\w.+-]+;base64,)(?P<hidden>[A-Za-z0-9+/=_-]+)")
-_STREAMED = re.compile(r"(?P<kept>\bstreaming_complete: content=)(?P<hidden>[^\n]+)(?=, chunks=\d)")
-_SIMPLE = (_CUT_VALUE, _STREAMED, _REST_OF_LINE, _DATA_URL)
+_SIMPLE = (_REST_OF_LINE, _DATA_URL)
 
 
 def hide_prompts(text: str) -> tuple[str, int]:
     """The text without prompts and answers, and how many values were hidden."""
     hidden = 0
+    for opening, closing, which in (_CUT_VALUE, _STREAMED):
+        text, count = _hide_between(opening, closing, which, text)
+        hidden += count
     for pattern in _SIMPLE:
         text, count = _hide_group(pattern, text)
         hidden += count
@@ -63,6 +67,23 @@ def _hide_group(pattern: re.Pattern[str], text: str) -> tuple[str, int]:
         return f"{match['kept']}<redacted>"
 
     return pattern.sub(replacement, text), count
+
+
+def _hide_between(opening: re.Pattern[str], closing: re.Pattern[str], which: int, text: str) -> tuple[str, int]:
+    """Every line is looked through once: as one expression, this would try every end for every beginning."""
+    parts: list[str] = []
+    done = 0
+    count = 0
+    position = 0
+    while start := opening.search(text, position):
+        end = line_end(text, start.end())
+        ends = [match.start() for match in closing.finditer(text, start.end(), end)]
+        position = ends[which] if ends else end
+        if ends and position > start.end() and not is_harmless(text, start.end()):
+            parts += (text[done : start.end()], "<redacted>")
+            done = position
+            count += 1
+    return "".join((*parts, text[done:])), count
 
 
 def _hide_by_name(text: str) -> tuple[str, int]:

@@ -35,6 +35,9 @@ _NAMED = re.compile(
 _NAME_BEFORE = re.compile(r"[\w.-]*\Z")
 _BARE = re.compile(r"[^\s\0,;&\"'<>)\]}|]+")
 
+_LONGEST_HEAD = 200
+"""How far a name may stand in from the beginning of its line and still open it."""
+
 _VALUE_WORD = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|(?![-|&;<>\\])[^\s\0"',\])}|&;<>]+)"""
 _METHODS = "Bearer|Basic|Digest|Negotiate"
 
@@ -53,7 +56,7 @@ _PRIVATE_KEY = _Rule(
     triggers=("private key-----",),
     pattern=re.compile(
         r"-----BEGIN (?P<type>[A-Z0-9 ]*)PRIVATE KEY-----"
-        r"(?P<hidden>.*?(?=-----END (?P=type)PRIVATE KEY-----)|(?:\\[rn]|[A-Za-z0-9+/=:,\-\s])*)",
+        r"(?P<hidden>(?:(?!-----BEGIN ).)*?(?=-----END (?P=type)PRIVATE KEY-----)|(?:\\[rn]|[A-Za-z0-9+/=:,\-\s])*)",
         re.DOTALL,
     ),
 )
@@ -61,7 +64,9 @@ _URL_USER = _Rule(
     kind="url",
     triggers=("://",),
     # A password may hold a slash that nobody encoded; "host:8000/" is a port all the same.
-    pattern=re.compile(r"(?<=://)(?P<hidden>[^\s/\"'<>?#:]*:(?!\d{1,5}/)[^\s\"'<>@]+|[^\s/\"'<>?#]+)(?=@)"),
+    pattern=re.compile(
+        r"(?<=://)(?P<hidden>[^\s/\"'<>?#:]{0,256}+:(?!\d{1,5}/)[^\s\"'<>@]{1,2048}+|[^\s/\"'<>?#]{1,2048})(?=@)"
+    ),
 )
 _QUERY = _Rule(
     kind="query",
@@ -230,7 +235,11 @@ def _replace_bare(text: str, key: re.Match[str], name: str) -> tuple[int, str]:
 
 
 def _opens_line(text: str, key: re.Match[str], name: str) -> bool:
-    head = text[text.rfind("\n", 0, key.start()) + 1 : key.start()]
+    nearest = max(0, key.start() - len(name) - _LONGEST_HEAD)
+    begin = text.rfind("\n", nearest, key.start()) + 1
+    if not begin and nearest:
+        return name.isupper()
+    head = text[begin : key.start()]
     return name.isupper() or not head.removesuffix(name[: -len(re.split(r"[^\w-]", key[0])[0])]).strip(" \t-")
 
 
