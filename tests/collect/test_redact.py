@@ -274,3 +274,19 @@ def test_a_long_log_loses_what_it_must_and_nothing_else() -> None:
     log = line * 2000 + f"Authorization: Bearer {SECRET}\n" + line * 2000
 
     assert redact.text(log) == line * 2000 + "Authorization: <redacted>\n" + line * 2000
+
+
+@pytest.mark.parametrize("mark", ["http://", "http://a:", "token: ", "input_value=", "streaming_complete: content="])
+def test_a_line_without_end_is_read_once(mark: str) -> None:
+    # In the square of its length, this would take minutes.
+    line = (mark * (200_000 // len(mark))) + f" HF_TOKEN={SECRET}"
+
+    assert SECRET not in redact.text(line)
+
+
+def test_of_several_ends_the_right_one_is_taken() -> None:
+    cut = f"a input_value={PROMPT}, input_type=str], input_value=2, input_type=int, input_value={PROMPT} no end"
+    streamed = f"streaming_complete: content={PROMPT}, chunks=1 {PROMPT}, chunks=9 done"
+
+    assert redact.text(cut).startswith("a input_value=<redacted>, input_type=str], input_value=2, input_type=int")
+    assert redact.text(streamed) == "streaming_complete: content=<redacted>, chunks=9 done"
