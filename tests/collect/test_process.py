@@ -34,7 +34,19 @@ time.sleep(60)
 @pytest.fixture
 def engine() -> Iterator[tuple[int, int]]:
     """A front end that sleeps and an engine that works."""
-    command = [sys.executable, "-c", PARENT, "vllm", "serve", "model", "--max-num-seqs", "8", "--api-key", "sk-secret"]
+    command = [
+        sys.executable,
+        "-c",
+        PARENT,
+        "vllm",
+        "serve",
+        "model",
+        "--max-num-seqs",
+        "8",
+        "--api-key",
+        "sk-secret",
+        "second-secret",
+    ]
     environment = {**os.environ, "VLLM_USE_V1": "1", "VLLM_API_KEY": "sk-secret", "NCCL_ALGO": "Ring", "UNRELATED": "x"}
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert parent.stdout is not None
@@ -78,7 +90,7 @@ def test_the_command_line_becomes_flags_and_secrets_stay_behind(engine: tuple[in
     typed = next(raw for raw in raws if raw.source == "flags")
     assert typed.meta == {"origin": "process", "engine": "vllm"}
     assert "--max-num-seqs" in json.loads(typed.body)
-    assert all(b"sk-secret" not in raw.body for raw in raws)
+    assert all(b"sk-secret" not in raw.body and b"second-secret" not in raw.body for raw in raws)
     environment = process.read(own(raws)).deployment.environment
     assert environment["VLLM_USE_V1"] == "1"
     assert environment["VLLM_API_KEY"] == "<redacted>"

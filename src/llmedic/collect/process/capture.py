@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import psutil
@@ -199,8 +200,10 @@ def _command_line(proc: Path, pid: int) -> tuple[list[str], bool]:
             continue
         if equals:
             words[position] = f"{name}={redact.HIDDEN}"
-        elif name.startswith("-") and position + 1 < len(words) and not words[position + 1].startswith("-"):
-            words[position + 1] = redact.HIDDEN
+        elif name.startswith("-"):
+            values = takewhile(lambda word: not word.startswith("-"), words[position + 1 :])
+            for after, _ in enumerate(values, position + 1):  # a flag may take several
+                words[after] = redact.HIDDEN
     return words, False
 
 

@@ -38,7 +38,7 @@ _SECRET_NAMES = (
 _SECRET_FLAGS = tuple(
     f"{name}{after}"
     for name in ("api-key", "api_key", "api-keys", "-token", "-secret", "-password", "-passwd", "-credentials", "-key")
-    for after in (" ", "\0", "\n")
+    for after in (" ", "\0", "\n", ",")
 )
 _SECRET_PHRASES = (
     *(

@@ -99,11 +99,34 @@ _BEARER = _Rule(
         re.IGNORECASE,
     ),
 )
+_FLAG_NAME = r"(?<![\w-])--?[\w.-]*(?:api[-_]keys?|token|secret(?:[-_]key)?|passw(?:or)?d|credentials?|access[-_]key)"
+_FLAG_TRIGGERS = ("api-key", "token", "secret", "password", "passwd", "credential", "api_key", "access-key")
+_QUOTED_ITEM = r"(?P=q)(?!-)(?:(?!(?P=q))[^\n])*(?P=q)"
+_BARE_ITEM = r"""(?![-|&;<>\\\[{])[^\s\0"',\])}|&;<>]+"""
+# A flag may take several values: in a list, all up to the next flag are its own.
+_FLAG_IN_LIST = _Rule(
+    kind="flag",
+    triggers=_FLAG_TRIGGERS,
+    pattern=re.compile(
+        rf"{_FLAG_NAME}(?:(?P<q>\\*[\"'])\s*,\s*(?P<hidden>{_QUOTED_ITEM}(?:\s*,\s*{_QUOTED_ITEM})*)"
+        rf"|[ \t]*,[ \t]*(?P<hidden2>{_BARE_ITEM}(?:[ \t]*,[ \t]*{_BARE_ITEM})*))",
+        re.IGNORECASE,
+    ),
+)
+_FLAG_IN_BLOCK = _Rule(
+    kind="flag",
+    triggers=_FLAG_TRIGGERS,
+    pattern=re.compile(
+        rf"{_FLAG_NAME}[\"']?[ \t]*\n(?P<margin>[ \t]*)-[ \t]+(?P<hidden>{_VALUE_WORD}"
+        rf"(?:[ \t]*\n(?P=margin)-[ \t]+(?![\"']?-){_VALUE_WORD}(?=[ \t]*(?:\n|\Z)))*)",
+        re.IGNORECASE,
+    ),
+)
 _FLAG = _Rule(
     kind="flag",
-    triggers=("api-key", "token", "secret", "password", "passwd", "credential", "api_key", "access-key"),
+    triggers=_FLAG_TRIGGERS,
     pattern=re.compile(
-        r"(?<![\w-])--?[\w.-]*(?:api[-_]keys?|token|secret(?:[-_]key)?|passw(?:or)?d|credentials?|access[-_]key)"
+        rf"{_FLAG_NAME}"
         r"(?:[ \t\0]+(?:\\\n\s*)?|=|[\"']\s*,\s*|[\"']?[ \t]*\n[ \t]*-[ \t]+)"
         rf"(?P<hidden>{_VALUE_WORD}(?:(?<![\"'])[ \0]+{_VALUE_WORD})*)",
         re.IGNORECASE,
@@ -130,7 +153,7 @@ _SHAPE = _Rule(
         r"npm_[A-Za-z0-9]{20,}|pypi-[\w-]{30,}|dckr_pat_[\w-]{16,}|wandb_v1_\w{16,})"
     ),
 )
-_RULES = (_URL_USER, _HEADER, _FLAG, _KUBERNETES_PAIR, _QUERY, _BEARER, _SHAPE)
+_RULES = (_URL_USER, _HEADER, _FLAG_IN_LIST, _FLAG_IN_BLOCK, _FLAG, _KUBERNETES_PAIR, _QUERY, _BEARER, _SHAPE)
 _NAMED_TRIGGERS = (
     "key",
     "secret",
