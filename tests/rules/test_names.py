@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 
@@ -14,6 +15,8 @@ from llmedic.model.deployment import HardwareFacts
 
 BY_SYMPTOMS_ONLY = {"sampling-mix-shift"}
 """Causes that no engine counts and no line names: only what a person ticks speaks for them."""
+REFERENCE = re.compile(r"https://[a-z0-9.-]+\.[a-z]+/\S*|vllm(/\w+)+\.py")
+"""A page, or a file in an engine's source tree."""
 
 
 def parts(condition: c.Condition) -> Iterator[c.Condition]:
@@ -79,6 +82,17 @@ def test_facts_can_be_known(compiled: rules.Compiled) -> None:
 
 def test_a_confidence_is_never_certain(compiled: rules.Compiled) -> None:
     assert 0 < compiled.rule.confidence < 1
+
+
+def test_a_rule_says_when_it_fires_wrongly(compiled: rules.Compiled) -> None:
+    assert re.fullmatch(r"[A-Z0-9]\S* .{15,}\.", compiled.rule.false_positives)
+
+
+def test_references_are_pages_or_source_files(compiled: rules.Compiled) -> None:
+    named = compiled.rule.references
+
+    assert [name for name in named if not REFERENCE.fullmatch(name)] == []
+    assert len(set(named)) == len(named)
 
 
 def test_a_log_line_with_a_cause_of_its_own_is_never_certain() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from llmedic.analysis import bounds
 from llmedic.analysis.evaluate import evaluate
 from llmedic.analysis.view import View
 from llmedic.knowledge import phrases, texts
@@ -21,16 +22,16 @@ INDICATORS: Mapping[str, tuple[str, ...]] = {
     "gateway": ("aborted_ratio", "error_finish_ratio", "http_error_ratio"),
 }  # fmt: skip
 STRAINED: Mapping[str, float] = {
-    "requests_waiting": 4,
-    "kv_cache_usage_ratio": 0.95,
-    "preemptions_per_min": 0.5,
-    "gpu_temp_c": 86,
-    "gpu_mem_bandwidth_ratio": 0.9,
-    "host_cpu_util_ratio": 0.95,
-    "cpu_wait_ratio": 0.35,
-    "aborted_ratio": 0.2,
-    "error_finish_ratio": 0.02,
-    "http_error_ratio": 0.02,
+    "requests_waiting": bounds.WAITING,
+    "kv_cache_usage_ratio": bounds.FULL_POOL,
+    "preemptions_per_min": bounds.PREEMPTIONS_PER_MIN,
+    "gpu_temp_c": bounds.GPU_TEMP_C,
+    "gpu_mem_bandwidth_ratio": bounds.GPU_BANDWIDTH_RATIO,
+    "host_cpu_util_ratio": bounds.HOST_CPU_RATIO,
+    "cpu_wait_ratio": bounds.CPU_WAIT_RATIO,
+    "aborted_ratio": bounds.ABORTED_RATIO,
+    "error_finish_ratio": bounds.FAILED_RATIO,
+    "http_error_ratio": bounds.FAILED_RATIO,
 }
 """From these values on a layer shows a symptom, whether a cause could be named or not."""
 UNSEEN: Mapping[str, tuple[str, str]] = {

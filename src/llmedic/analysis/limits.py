@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from llmedic.analysis import bounds
 from llmedic.analysis.predicates import scheduling
 from llmedic.analysis.view import Reading, View
 from llmedic.knowledge import phrases, texts
@@ -17,13 +18,18 @@ from llmedic.knowledge.texts import Lang
 from llmedic.model.finding import Fact
 from llmedic.model.verdict import BindingLimit
 
-FULL_POOL = 0.95
 AT_CAP = 0.97
+"""Share of the cap: between a request's end and the next one's admission a sample finds one of 32 places empty."""
+AT_BUDGET = 0.9
+"""Share of the token budget: steps in which no prompt waits lower the mean a little."""
 PREFILL_HEAVY = 10.0
 """Prompt tokens computed per generated token from which prefill takes most of a step."""
 UNEXPLAINED = 0.5
 """Share of TTFT that is neither queue nor prefill: the front end (or requests not finished yet)."""
+SILENT_OUTPUT = 0.1
+"""Tokens per second that stand for none, so that prefill without any output can be compared."""
 MANY_SEQUENCES = 64.0
+"""Below that a decode step mostly reads weights, and the batch hardly matters."""
 
 Found = BindingLimit | None
 
@@ -85,8 +91,8 @@ def _stalled(view: View) -> Found:
 
 def _kv_pool(view: View) -> Found:
     usage, preempted = _read(view, "kv_cache_usage_ratio", "max"), _read(view, "preemptions_per_min")
-    full = usage is not None and usage.number >= FULL_POOL and _waiting(view) >= 1
-    preempting = preempted is not None and preempted.number > 0.5
+    full = usage is not None and usage.number >= bounds.FULL_POOL and _waiting(view) >= 1
+    preempting = preempted is not None and preempted.number > bounds.PREEMPTIONS_PER_MIN
     if not full and not preempting:
         return None
     facts = tuple(reading.fact for reading in (usage, preempted) if reading)
@@ -109,7 +115,7 @@ def _token_budget(view: View) -> Found:
     tokens, budget = _read(view, "batch_tokens_mean"), view.setting("max_num_batched_tokens")
     if tokens is None or budget is None or _waiting(view) < 1:
         return None
-    if tokens.number < 0.9 * budget:
+    if tokens.number < AT_BUDGET * budget:
         return None
     return BindingLimit(limit="token-budget", facts=(tokens.fact,))
 
@@ -118,7 +124,7 @@ def _prefill(view: View) -> Found:
     prefill, output = _read(view, "prefill_tokens_per_s"), _read(view, "output_tokens_per_s")
     if prefill is None or output is None or _waiting(view) < 1:
         return None
-    if prefill.number < PREFILL_HEAVY * max(output.number, 0.1):
+    if prefill.number < PREFILL_HEAVY * max(output.number, SILENT_OUTPUT):
         return None
     facts = prefill.fact, output.fact
     return BindingLimit(limit="prefill-compute", facts=facts)
@@ -134,8 +140,9 @@ def _decode(view: View) -> Found:
 
 def _front_end(view: View) -> Found:
     busy, gap = _read(view, "frontend_cpu_cores"), _read(view, "ttft_unexplained_ratio")
-    facts = tuple(r.fact for r, bound in ((busy, 0.9), (gap, UNEXPLAINED)) if r is not None and r.number >= bound)
-    if busy is None or busy.number < 0.9:
+    readings = (busy, bounds.FULL_CORE), (gap, UNEXPLAINED)
+    facts = tuple(reading.fact for reading, bound in readings if reading is not None and reading.number >= bound)
+    if busy is None or busy.number < bounds.FULL_CORE:
         return None
     return BindingLimit(limit="front-end", facts=facts)
 

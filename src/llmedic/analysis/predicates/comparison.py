@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from llmedic.analysis import bounds
 from llmedic.analysis.outcome import Outcome, unknown
 from llmedic.analysis.predicates.shown import measured, shown
 from llmedic.analysis.view import View, fact_of, pair, statistic
@@ -11,13 +12,38 @@ from llmedic.model import units
 from llmedic.model.finding import Fact
 from llmedic.model.observation import Change, Series
 
-FULL_POOL = 0.95
 BETTER_WHEN = {
     "decode_tokens_per_s": "high", "output_tokens_per_s": "high", "prefill_tokens_per_s": "high",
     "completed_requests_per_s": "high", "accuracy_ratio": "high", "ttft_s": "low", "itl_s": "low", "tpot_s": "low",
     "e2e_s": "low", "wall_s": "low", "perplexity": "low",
 }  # fmt: skip
 """Which way is better, for values that people compare across releases."""
+TWICE = 2.0
+"""Twice as long, as deep: clear of noise and of one histogram bucket, whose edges are mostly less far apart."""
+MORE_LOAD = 1.5
+"""Two rows differ in load when one has half as many again: less moves little."""
+A_THIRD_LESS = 0.67
+"""What is left after a loss of a third: the attention of a healthy kernel costs less at twice the depth."""
+OFFERED_ABOVE = 1.2
+"""Offered over completed: a fifth too much is more than the requests in flight when a run ends."""
+SAME_RATE = 1.1
+"""Throughputs within 10 % are the same: two runs of one benchmark differ by several percent."""
+BUSY_GPU = 0.85
+"""A GPU that has a kernel running in so much of the time is kept busy."""
+COLD_START = 10.0
+"""First over later first tokens: compiling takes seconds where a first token takes a fraction of one."""
+NO_HITS, MANY_HITS = 0.1, 0.5
+"""A replica without reuse still hits a shared template now and then; its sibling reuses at least every other token."""
+SLACK = 0.01
+"""Memory that grows may give back 1 % between two samples: allocators do."""
+GROWTH, GROWTH_S = 1.05, 600.0
+"""5 % in ten minutes or more: a warm-up is over sooner, and less is noise."""
+LIKE_TEST = 0.75, 1.33
+"""Live over tested: within a third either way a benchmark is like production."""
+FELT_S = 0.1
+"""A latency must also have grown by a tenth of a second: twice a few milliseconds is nothing to a user."""
+WORSE_RATE, WORSE_TIME = 0.8, 1.25
+"""A fifth less throughput, or the same ratio in time: two runs of one release differ by less."""
 
 
 def speed_falls_with_depth(view: View) -> Outcome:
@@ -29,7 +55,7 @@ def speed_falls_with_depth(view: View) -> Outcome:
     (short, fast), (long, slow) = rows[0], rows[-1]
     fact = Fact(name="decode speed", value=f"{fast:g} tokens/s at {short:,.0f} tokens", source="bench",
                 compared_to=f"{slow:g} tokens/s at {long:,.0f} tokens")  # fmt: skip
-    return Outcome(holds=long >= 2 * short and slow < 0.67 * fast, facts=(fact,))
+    return Outcome(holds=long >= TWICE * short and slow < A_THIRD_LESS * fast, facts=(fact,))
 
 
 def throughput_flat_with_load(view: View) -> Outcome:
@@ -43,7 +69,7 @@ def throughput_flat_with_load(view: View) -> Outcome:
     rows.sort()
     rate, served = rows[-1]
     fact = Fact(name="completed_requests_per_s", value=f"{served:g}", source="bench", compared_to=f"{rate:g} offered")
-    return Outcome(holds=rate > 1.2 * served, facts=(fact,))
+    return Outcome(holds=rate > OFFERED_ABOVE * served, facts=(fact,))
 
 
 def throughput_is_flat_over_concurrency(view: View) -> Outcome:
@@ -56,8 +82,8 @@ def throughput_is_flat_over_concurrency(view: View) -> Outcome:
     fact = Fact(
         name="output_tokens_per_s", value=f"{after:g} at {many:g}", source="bench", compared_to=f"{before:g} at {few:g}"
     )
-    slower = waits[-1][1] >= 2 * waits[0][1]
-    return Outcome(holds=many >= 1.5 * few and after <= 1.1 * before and slower, facts=(fact,))
+    slower = waits[-1][1] >= TWICE * waits[0][1]
+    return Outcome(holds=many >= MORE_LOAD * few and after <= SAME_RATE * before and slower, facts=(fact,))
 
 
 def gpu_busier_in_one_row(view: View) -> Outcome:
@@ -68,7 +94,7 @@ def gpu_busier_in_one_row(view: View) -> Outcome:
     fact = Fact(
         name="gpu_util_ratio", value=f"{found[0]:g}", source="bench", compared_to=f"{found[-1]:g} in the other row"
     )
-    return Outcome(holds=found[-1] >= 0.85 and found[0] <= 0.67 * found[-1], facts=(fact,))
+    return Outcome(holds=found[-1] >= BUSY_GPU and found[0] <= A_THIRD_LESS * found[-1], facts=(fact,))
 
 
 def first_request_is_slow(view: View) -> Outcome:
@@ -78,7 +104,7 @@ def first_request_is_slow(view: View) -> Outcome:
         return unknown("ttft_s of the first and of later requests")
     fact = Fact(name="ttft_s", value=units.show(times[0], "s"), source="bench",
                 compared_to=f"{units.show(times[-1], 's')} later")  # fmt: skip
-    return Outcome(holds=times[0] >= 10 * times[-1], facts=(fact,))
+    return Outcome(holds=times[0] >= COLD_START * times[-1], facts=(fact,))
 
 
 def one_replica_has_no_hits(view: View) -> Outcome:
@@ -94,7 +120,7 @@ def one_replica_has_no_hits(view: View) -> Outcome:
         return unknown("prefix_cache_hit_ratio of two replicas")
     fact = Fact(name="prefix_cache_hit_ratio", value=units.show(min(ratios), "0..1"), source="bench",
                 compared_to=f"{units.show(max(ratios), '0..1')} on the sibling")  # fmt: skip
-    return Outcome(holds=min(ratios) <= 0.1 and max(ratios) >= 0.5, facts=(fact,))
+    return Outcome(holds=min(ratios) <= NO_HITS and max(ratios) >= MANY_HITS, facts=(fact,))
 
 
 def cached_tokens_vanish(view: View) -> Outcome:
@@ -107,7 +133,7 @@ def cached_tokens_vanish(view: View) -> Outcome:
     fact = Fact(
         name="cached_tokens_count", value=f"{fewest:g}", source="bench", compared_to=f"{most:g} in the usual turn"
     )
-    return Outcome(holds=fewest == 0 and most > 0 and slow > 2 * fast, facts=(fact,))
+    return Outcome(holds=fewest == 0 and most > 0 and slow > TWICE * fast, facts=(fact,))
 
 
 def memory_grows_steadily(view: View) -> Outcome:
@@ -117,8 +143,8 @@ def memory_grows_steadily(view: View) -> Outcome:
         if found and isinstance(found.value, Series) and len(found.value.points) >= 2:
             values = [number for _, number in found.value.points]
             span_s = found.value.points[-1][0] - found.value.points[0][0]
-            steady = all(b >= a - 0.01 * abs(a) for a, b in pairwise(values))
-            grows = values[-1] >= 1.05 * values[0] and span_s >= 600
+            steady = all(b >= a - SLACK * abs(a) for a, b in pairwise(values))
+            grows = values[-1] >= GROWTH * values[0] and span_s >= GROWTH_S
             return Outcome(holds=steady and grows, facts=(shown(found, "last", f"{values[0]:g} GiB at first"),))
     return unknown("process_rss_gib over hours")
 
@@ -128,11 +154,11 @@ def token_time_grows_with_batch(view: View) -> Outcome:
     for size in ("requests_running", "client_concurrency", "batch_size_mean"):
         for name in ("tpot_s", "itl_s"):
             found = sorted(measured(view, size, name))
-            if len(found) >= 2 and found[-1][0] >= 1.5 * found[0][0]:
+            if len(found) >= 2 and found[-1][0] >= MORE_LOAD * found[0][0]:
                 (few, fast), (many, slow) = found[0], found[-1]
                 later = f"{units.show(slow, 's')} at {many:g} instead of {few:g} sequences"
                 fact = Fact(name=name, value=units.show(fast, "s"), source="bench", compared_to=later)
-                return Outcome(holds=slow >= 1.3 * fast, facts=(fact,))
+                return Outcome(holds=slow >= bounds.SLOWER * fast, facts=(fact,))
     return unknown("tpot_s at two batch sizes")
 
 
@@ -140,12 +166,12 @@ def slow_rows_have_a_full_pool(view: View) -> Outcome:
     """Among measured rows, tokens get slow where the KV pool is full and are fast where it is not."""
     for name in ("tpot_s", "itl_s"):
         found = measured(view, "kv_cache_usage_ratio", name)
-        full = [slow for usage, slow in found if usage >= FULL_POOL]
-        free = [fast for usage, fast in found if usage < FULL_POOL]
+        full = [slow for usage, slow in found if usage >= bounds.FULL_POOL]
+        free = [fast for usage, fast in found if usage < bounds.FULL_POOL]
         if full and free:
             after = f"{units.show(min(full), 's')} with the pool full"
             fact = Fact(name=name, value=units.show(max(free), "s"), source="bench", compared_to=after)
-            return Outcome(holds=min(full) >= 2 * max(free), facts=(fact,))
+            return Outcome(holds=min(full) >= TWICE * max(free), facts=(fact,))
     return unknown("tpot_s with the pool full and free")
 
 
@@ -159,7 +185,7 @@ def production_differs_from_test(view: View) -> Outcome:
             if live is None or tested is None or not tested:
                 continue
             fact = Fact(name=name, value=f"{live:g}", source="metrics", compared_to=f"{tested:g} in the benchmark")
-            if not 0.75 <= live / tested <= 1.33:
+            if not LIKE_TEST[0] <= live / tested <= LIKE_TEST[1]:
                 return Outcome(holds=True, facts=(fact,))
             alike.append(fact)
     return Outcome(holds=False, facts=tuple(alike)) if alike else unknown("a benchmark's lengths beside production's")
@@ -173,7 +199,7 @@ def slower_than_before(view: View) -> Outcome:
         if move is None or not move.before:
             continue
         compared = True
-        if move.after >= 2 * move.before and move.after - move.before >= 0.1:
+        if move.after >= TWICE * move.before and move.after - move.before >= FELT_S:
             earlier = f"{units.show(move.before, 's')} {move.origin}"
             return Outcome(holds=True, facts=(fact_of(move.observation, stat, move.after, compared_to=earlier),))
     return Outcome(holds=False) if compared else unknown("a baseline")
@@ -200,7 +226,7 @@ def measured_across_an_upgrade(view: View) -> Outcome:
 
 
 def _worse(name: str, before: float, after: float) -> bool:
-    return after <= 0.8 * before if BETTER_WHEN[name] == "high" else after >= 1.25 * before
+    return after <= WORSE_RATE * before if BETTER_WHEN[name] == "high" else after >= WORSE_TIME * before
 
 
 def a_symptom_is_ticked(view: View) -> Outcome:

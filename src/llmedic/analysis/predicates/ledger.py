@@ -23,6 +23,15 @@ BYTES_PER_PARAMETER = {
     "fp8": 1.0, "int8": 1.0, "w8a8": 1.0, "awq": 0.5, "gptq": 0.5, "int4": 0.5, "4bit": 0.5, "w4a16": 0.5,
     "nvfp4": 0.5, "mxfp4": 0.5, "fp4": 0.5, "q4": 0.6, "q8": 1.1,
 }  # fmt: skip
+"""Bits by eight; llama.cpp's q4 and q8 carry their scales with them. A word that is not here is 16 bit."""
+HALF_PRECISION = 2.0
+"""Bytes per parameter where no quantisation is named: float16 or bfloat16."""
+THREADS_ABOVE = 1.5
+"""Threads over cores of quota: a few helper threads mostly sleep, half as many again cannot all."""
+USUAL_FRACTION = 0.9
+"""vLLM's default of gpu_memory_utilization (vllm/config/cache.py)."""
+ROUNDED = 1.001
+"""The message prints two decimals, so equal sizes may differ by a thousandth."""
 NEEDS_CAPABILITY = {
     "nvfp4": 10.0, "mxfp4": 8.0, "fp8": 8.9, "gptq_marlin": 8.0, "awq_marlin": 8.0, "marlin": 8.0, "awq": 7.5,
     "compressed-tensors": 7.5,
@@ -32,6 +41,7 @@ CAPABILITY = {
     "v100": 7.0, "volta": 7.0, "t4": 7.5, "2080": 7.5, "turing": 7.5, "a100": 8.0, "a10": 8.6, "3090": 8.6,
     "a6000": 8.6, "l4": 8.9, "4090": 8.9, "l40": 8.9, "h100": 9.0, "h200": 9.0, "b200": 10.0,
 }  # fmt: skip
+"""Compute capability by a word of the card's name (developer.nvidia.com/cuda-gpus)."""
 
 
 def pool_demand_exceeds_pool(view: View) -> Outcome:
@@ -130,7 +140,7 @@ def more_threads_than_quota(view: View) -> Outcome:
     fact = Fact(
         name="threads or host cores", value=f"{threads:g}", source="ledger", compared_to=f"{quota:g} cores of quota"
     )
-    return Outcome(holds=threads > 1.5 * quota, facts=(fact,))
+    return Outcome(holds=threads > THREADS_ABOVE * quota, facts=(fact,))
 
 
 def much_memory_is_taken_at_start(view: View) -> Outcome:
@@ -148,9 +158,9 @@ def fraction_is_a_little_above_free(view: View) -> Outcome:
     share = view.setting("gpu_memory_utilization")
     if free is None or total is None:
         return unknown("free and total device memory at start")
-    wanted = total * (0.9 if share is None else share)
+    wanted = total * (USUAL_FRACTION if share is None else share)
     fact = Fact(name="free at start", value=f"{free:g} GiB", source="log", compared_to=f"{wanted:.2f} GiB wanted")
-    return Outcome(holds=total - free <= TAKEN_SHARE * total and free < wanted * 1.001, facts=(fact,))
+    return Outcome(holds=total - free <= TAKEN_SHARE * total and free < wanted * ROUNDED, facts=(fact,))
 
 
 def model_is_small_for_its_shards(view: View) -> Outcome:
@@ -173,7 +183,7 @@ def weights_exceed_the_cards(view: View) -> Outcome:
     if size is None or not memory:
         return unknown("model size", "hardware.memory_gib")
     named = f"{view.fact('model.name') or ''} {view.flag('quantization') or ''} {view.fact('model.quantization') or ''}"
-    width = next((b for word, b in BYTES_PER_PARAMETER.items() if word in named.lower()), 2.0)
+    width = next((b for word, b in BYTES_PER_PARAMETER.items() if word in named.lower()), HALF_PRECISION)
     shards = 1.0
     for name in ("tensor_parallel_size", "pipeline_parallel_size"):
         shards *= max(1.0, view.setting(name) or 1.0)

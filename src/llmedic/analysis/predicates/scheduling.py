@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmedic.analysis import trends
+from llmedic.analysis import bounds, trends
 from llmedic.analysis.outcome import Outcome, unknown
 from llmedic.analysis.predicates.shown import extremes, levels, shown
 from llmedic.analysis.view import View, fact_of, statistic
@@ -18,15 +18,26 @@ UNEVEN_WAITING_MIN = 4
 MISSING_MIN, MISSING_SHARE = 3, 0.25
 """At least three requests, and a quarter of those that started, must be missing: one may be between two samples."""
 SIGNS = (
-    ("requests_waiting", "max", 4),
-    ("kv_cache_usage_ratio", "max", 0.92),
-    ("preemptions_per_min", "typical", 0.5),
-    ("ttft_s", "p99", 3.0),
-    ("itl_s", "p99", 0.5),
-    ("http_error_ratio", "typical", 0.02),
+    ("requests_waiting", "max", bounds.WAITING),
+    ("kv_cache_usage_ratio", "max", bounds.NEARLY_FULL_POOL),
+    ("preemptions_per_min", "typical", bounds.PREEMPTIONS_PER_MIN),
+    ("ttft_s", "p99", bounds.TTFT_S),
+    ("itl_s", "p99", bounds.ITL_S),
+    ("http_error_ratio", "typical", bounds.FAILED_RATIO),
 )
+"""What hurts when no person has said so: the observation, its statistic, and from which value on."""
+PUSHED_BACK_MIN = 2
+"""Requests that moved from the batch to the queue: one may be between two samples."""
 UNEVEN_KV = 0.30
 """Ranks are uneven when their KV usage differs by 30 points (the pool of one is full while another's is free)."""
+UNEVEN_RUNNING, UNEVEN_RUNNING_MIN = 1.5, 4
+"""Ranks are uneven when the busiest runs half as many again, and four more: answers of unequal length explain less."""
+STEADY = 0.9
+"""Share of the highest count below which a held count never falls: a finished request is replaced a step later."""
+PINNED_SHARE = 2 / 3
+"""Share of the samples at the highest count itself: a count that merely drifts meets its maximum once or twice."""
+ROUND_NUMBERS = frozenset({32, 50, 64, 100, 128, 200, 250, 256, 300, 400, 500, 512, 1000, 1024})
+"""What people and libraries write as a cap: powers of two and round decimals (aiohttp and httpx: 100 connections)."""
 
 
 def engine_makes_no_progress(view: View) -> Outcome:
@@ -81,7 +92,8 @@ def running_goes_back_to_waiting(view: View) -> Outcome:
     more = (statistic(waiting.value, "last") or 0.0) - (statistic(waiting.value, "first") or 0.0)
     started = view.number("first_tokens_count") or 0.0
     facts = shown(running, "last"), shown(waiting, "last")
-    return Outcome(holds=fewer >= 2 and more >= 2 and finished < fewer and started < more, facts=facts)
+    moved = fewer >= PUSHED_BACK_MIN and more >= PUSHED_BACK_MIN
+    return Outcome(holds=moved and finished < fewer and started < more, facts=facts)
 
 
 def something_hurts(view: View) -> Outcome:
@@ -98,7 +110,8 @@ def something_hurts(view: View) -> Outcome:
         move = view.change(name)
         if move is not None and move.before:
             earlier = f"{units.show(move.before, 's')} {move.origin}"
-            signs.append((move.after >= 1.3 * move.before, fact_of(move.observation, "typical", move.after, earlier)))
+            fact = fact_of(move.observation, "typical", move.after, earlier)
+            signs.append((move.after >= bounds.SLOWER * move.before, fact))
     if not signs:
         return unknown("requests_waiting", "ttft_s")
     return Outcome(holds=any(bad for bad, _ in signs), facts=tuple(fact for bad, fact in signs if bad))
@@ -114,7 +127,8 @@ def ranks_are_uneven(view: View) -> Outcome:
     queue, kv, load = levels(waiting), levels(usage), levels(running)
     uneven_queue = bool(queue) and queue[-1] - queue[0] >= UNEVEN_WAITING_MIN and queue[-1] >= UNEVEN_WAITING * queue[0]
     uneven_kv = bool(kv) and kv[-1] - kv[0] >= UNEVEN_KV
-    uneven_load = bool(load) and load[-1] - load[0] >= UNEVEN_WAITING_MIN and load[-1] >= 1.5 * max(load[0], 1.0)
+    more_load = bool(load) and load[-1] - load[0] >= UNEVEN_RUNNING_MIN
+    uneven_load = more_load and load[-1] >= UNEVEN_RUNNING * max(load[0], 1.0)
     some_queue = bool(queue) and queue[-1] >= 1
     return Outcome(holds=uneven_queue or ((uneven_kv or uneven_load) and some_queue), facts=tuple(facts))
 
@@ -128,7 +142,7 @@ def running_is_pinned(view: View) -> Outcome:
         return unknown("requests_running over time")
     values = [number for _, number in running.value.points]
     queued = statistic(waiting.value, "min") or 0.0
-    pinned = min(values) >= 0.9 * max(values) and values.count(max(values)) * 3 >= len(values) * 2
+    pinned = min(values) >= STEADY * max(values) and values.count(max(values)) >= PINNED_SHARE * len(values)
     facts = shown(running, "max", f"at least {min(values):g} all the time"), shown(waiting, "min")
     return Outcome(holds=pinned and max(values) > 0 and queued >= 1, facts=facts)
 
@@ -142,8 +156,8 @@ def running_at_a_round_number(view: View) -> Outcome:
     lowest = statistic(running.value, "min") or highest
     cap = view.setting("max_num_seqs")
     at_cap = cap is not None and highest >= cap
-    rounded = highest in (32, 50, 64, 100, 128, 200, 250, 256, 300, 400, 500, 512, 1000, 1024)
-    return Outcome(holds=rounded and lowest >= 0.9 * highest and not at_cap, facts=(shown(running, "max"),))
+    rounded = highest in ROUND_NUMBERS
+    return Outcome(holds=rounded and lowest >= STEADY * highest and not at_cap, facts=(shown(running, "max"),))
 
 
 def burst_is_over(view: View) -> Outcome:
