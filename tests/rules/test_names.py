@@ -15,7 +15,7 @@ from llmedic.model.deployment import HardwareFacts
 
 BY_SYMPTOMS_ONLY = {"sampling-mix-shift"}
 """Causes that no engine counts and no line names: only what a person ticks speaks for them."""
-REFERENCE = re.compile(r"https://[a-z0-9.-]+\.[a-z]+/\S*|vllm(/\w+)+\.py")
+REFERENCE = re.compile(r"https://[a-z0-9.-]+\.[a-z]+/\S*|(vllm|sglang)(/\w+)+\.py")
 """A page, or a file in an engine's source tree."""
 
 

@@ -29,7 +29,7 @@ HALF_PRECISION = 2.0
 THREADS_ABOVE = 1.5
 """Threads over cores of quota: a few helper threads mostly sleep, half as many again cannot all."""
 USUAL_FRACTION = 0.9
-"""vLLM's default of gpu_memory_utilization (vllm/config/cache.py)."""
+"""gpu_memory_utilization where engine and release are unknown: vLLM's default up to 0.19 (vllm/config/cache.py)."""
 ROUNDED = 1.001
 """The message prints two decimals, so equal sizes may differ by a thousandth."""
 NEEDS_CAPABILITY = {
