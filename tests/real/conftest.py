@@ -19,15 +19,20 @@ class Servers:
         self._server: Server | None = None
         self._engine: Engine | None = None
 
-    def ready(self, server: Server) -> Engine:
-        """A server with these flags that answers /health with 200."""
+    def started(self, server: Server) -> Engine:
+        """A server with these flags; it may not be ready yet, or never."""
         if self._engine is None or self._server != server:
             self.stop()
             self._engine = Engine(server.launch(self._scratch), self._scratch / f"{server.name}.log")
             self._server = server
             self._engine.start()
-        self._engine.wait_ready()
         return self._engine
+
+    def ready(self, server: Server) -> Engine:
+        """A server with these flags that answers /health with 200."""
+        engine = self.started(server)
+        engine.wait_ready()
+        return engine
 
     def stop(self) -> None:
         if self._engine is not None:

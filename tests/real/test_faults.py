@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,20 +16,6 @@ RUNNING = [scenario for scenario in SCENARIOS if scenario.starts]
 BROKEN = [scenario for scenario in SCENARIOS if not scenario.starts]
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture(scope="module")
-def broken(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Engine]]:
-    """All that cannot start, started together: they fail in half the time, and nobody measures them."""
-    servers.stop()
-    scratch = tmp_path_factory.mktemp("broken")
-    with ExitStack() as running:
-        yield {
-            scenario.name: running.enter_context(
-                Engine(scenario.server.launch(scratch), scratch / f"{scenario.server.name}.log")
-            )
-            for scenario in BROKEN
-        }
 
 
 def arguments(scenario: Scenario, engine: Engine) -> list[str]:
@@ -67,8 +51,8 @@ def test_a_running_server(scenario: Scenario, servers: Servers, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("scenario", BROKEN, ids=lambda scenario: scenario.name)
-def test_a_server_that_does_not_start(scenario: Scenario, broken: dict[str, Engine], tmp_path: Path) -> None:
-    engine = broken[scenario.name]
+def test_a_server_that_does_not_start(scenario: Scenario, servers: Servers, tmp_path: Path) -> None:
+    engine = servers.started(scenario.server)
 
     assert engine.wait_exit() != 0
     found = diagnose(arguments(scenario, engine), home=tmp_path)
