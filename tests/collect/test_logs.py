@@ -319,6 +319,32 @@ def test_a_directory_gives_its_logs(tmp_path: Path) -> None:
     assert {event.source for event in evidence.events} == {"log:server.log", "log:server.log.1"}
 
 
+def test_what_a_cut_compressed_log_still_holds_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.log.gz"
+    lines = b"Failed to infer device type\n" + random.Random(1).randbytes(90_000).hex().encode()
+    path.write_bytes(gzip.compress(lines)[:50_000])
+
+    evidence = logs.read(capture(path))
+
+    assert ids(evidence) == ["vllm-device-type"]
+    assert [gap.why for gap in evidence.gaps] == ["the compressed file is damaged"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Failed to infer device type\n".encode("utf-16-le"),
+        b"\0" * 100_000 + b"Failed to infer device type\n",
+        b"Gr\xf6\xdfe\n" + "first\nFailed to infer device type\n".encode("utf-16-be"),
+    ],
+    ids=["utf-16 without its mark", "zeros before it", "two encodings"],
+)
+def test_zeros_do_not_hide_a_line(tmp_path: Path, body: bytes) -> None:
+    path = tmp_path / "x.log"
+    path.write_bytes(body)
+    assert ids(logs.read(capture(path))) == ["vllm-device-type"]
+
+
 def test_a_file_that_only_lay_there_and_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
     path = str(tmp_path / "gone.log")
     (gap,) = logs.read(logs.capture([path], found=frozenset({path}))).gaps

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from llmedic.model.evidence import Gap
 from llmedic.model.verdict import Verdict
 from llmedic.report import json as renderer
 
@@ -84,3 +86,12 @@ def test_the_same_verdict_gives_the_same_bytes(verdict: Verdict) -> None:
 @pytest.mark.parametrize("number", [0.9359, 0.936])
 def test_confidence_has_three_digits(incident: Verdict, number: float) -> None:
     assert renderer.document(incident)["causes"][0]["confidence"] == pytest.approx(number, abs=5e-4)
+
+
+def test_foreign_text_steers_no_terminal_and_is_whole(undecided: Verdict) -> None:
+    gap = Gap(what="log", why="\x1b[31m\x9b31m\u202e", how="")
+
+    report = renderer.render(dataclasses.replace(undecided, gaps=(gap,)))
+
+    assert not set(report) & set("\x1b\x9b\u202e")
+    assert json.loads(report)["gaps"][0]["why"] == gap.why

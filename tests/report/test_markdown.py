@@ -68,3 +68,12 @@ def test_a_table_row_stays_one_row(summary: str) -> None:
 
     assert len(rows) == 3
     assert all(row.endswith(" |") for row in rows)
+
+
+def test_foreign_text_steers_no_terminal(undecided: Verdict) -> None:
+    gap = Gap(what="log \x1b[31m", why="\x07gone\x9b31m\u202e", how="\x1b[1mllmedic")
+
+    report = markdown.render(dataclasses.replace(undecided, gaps=(gap,)))
+
+    assert "gone" in report
+    assert not set(report) & set("\x1b\x07\x9b\u202e")

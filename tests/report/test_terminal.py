@@ -166,12 +166,12 @@ def test_any_text_is_shown_as_text(text: str) -> None:
 
 
 def test_a_log_cannot_steer_the_terminal(undecided: Verdict) -> None:
-    gap = Gap(what="log", why="\x1b]0;title\x07\x1b[2Jgone\x9b31m", how="\x1b[1mllmedic")
+    gap = Gap(what="log", why="\x1b]0;title\x07\x1b[2Jgone\x9b31m\u202e", how="\x1b[1mllmedic")
 
     report = terminal.render(dataclasses.replace(undecided, gaps=(gap,)))
 
     assert "gone" in report
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", report)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", report)
 
 
 def test_the_limit_is_named(incident: Verdict) -> None:

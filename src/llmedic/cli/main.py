@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import click
 
 from llmedic import __version__, errors
+from llmedic.model.plain import plain
 
 COMMANDS = {
     "diagnose": "llmedic.cli.commands.diagnose",
@@ -33,10 +34,6 @@ EXIT_INTERRUPTED = 130
 _EXIT_PIPE_CLOSED = 141  # what a shell reports for SIGPIPE
 _LONGEST_LINE = 1000
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-_STEERING = dict.fromkeys(
-    (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-)
-"""What would move the cursor, colour the terminal or turn the direction of the text."""
 
 
 class LazyGroup(click.Group):
@@ -112,7 +109,7 @@ def _say(message: str, hint: str, code: int) -> int:
 
 def _line(text: str) -> str:
     """One line that steers no terminal: file names and servers' answers can hold anything."""
-    flat = " ".join(text.split()).translate(_STEERING)
+    flat = plain(" ".join(text.split()))
     return flat if len(flat) <= _LONGEST_LINE else flat[: _LONGEST_LINE - 1] + "…"
 
 

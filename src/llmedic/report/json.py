@@ -11,14 +11,18 @@ import json
 from typing import Any
 
 from llmedic.model.finding import Fact
+from llmedic.model.plain import escaped
 from llmedic.model.verdict import Cause, Change, Verdict
 
 SCHEMA = "llmedic.verdict/1"
 
 
 def render(verdict: Verdict) -> str:
-    """The verdict as indented JSON text, UTF-8 letters as they are, with a final newline."""
-    return json.dumps(document(verdict), ensure_ascii=False, indent=2) + "\n"
+    """The verdict as indented JSON text, UTF-8 letters as they are, with a final newline.
+
+    Only what would steer a terminal is spelled as an escape.
+    """
+    return escaped(json.dumps(document(verdict), ensure_ascii=False, indent=2)) + "\n"
 
 
 def document(verdict: Verdict) -> dict[str, Any]:

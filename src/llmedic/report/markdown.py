@@ -9,6 +9,7 @@ from llmedic.knowledge import causes, phrases
 from llmedic.knowledge.texts import Lang, label
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact
+from llmedic.model.plain import plain
 from llmedic.model.verdict import Cause, Change, Disagreement, Verdict
 from llmedic.report import words
 
@@ -127,7 +128,7 @@ def _heading(key: str, lang: Lang) -> str:
 
 def _row(fact: Fact, lang: Lang) -> tuple[str, ...]:
     said = words.in_words(fact, lang)
-    return (f"`{said.name}`", _text(words.value(said)), _text(said.compared_to), _text(words.origin(said)))
+    return (_code(said.name), _text(words.value(said)), _text(said.compared_to), _text(words.origin(said)))
 
 
 def _fact(fact: Fact, lang: Lang) -> str:
@@ -148,7 +149,7 @@ def _table(heads: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
 
 def _text(text: str) -> str:
     """Text from outside, kept on one line and from becoming markup."""
-    flat = " ".join(text.split())
+    flat = plain(" ".join(text.split()))
     for letter in "\\`*_[]<>|":
         flat = flat.replace(letter, f"\\{letter}")
     return flat
@@ -156,7 +157,7 @@ def _text(text: str) -> str:
 
 def _code(command: str) -> str:
     """A command in a code span, whatever backticks it has in it."""
-    flat = " ".join(command.split())
+    flat = plain(" ".join(command.split()))
     longest = max((len(run) for run in re.findall("`+", flat)), default=0)
     fence, pad = "`" * (longest + 1), " " if longest else ""
     return f"{fence}{pad}{flat}{pad}{fence}"

@@ -14,6 +14,7 @@ from llmedic.knowledge import causes, phrases
 from llmedic.knowledge.texts import Lang, label
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact
+from llmedic.model.plain import plain
 from llmedic.model.verdict import BindingLimit, Cause, Change, Disagreement, Layer, Verdict
 from llmedic.report import words
 
@@ -25,8 +26,6 @@ WIDTH = 80
 MOST_IDS = 6
 """Undecided causes that are named; the rest is counted."""
 
-_CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
-"""Evidence quotes logs: what would steer the terminal is left out."""
 
 _HEALTH_STYLE = {"healthy": "bold green", "degraded": "bold yellow", "down": "bold red", "unknown": "bold magenta"}
 _STATUS_STYLE = {"ok": "green", "cause": "bold red", "symptom": "yellow", "not-evaluated": "dim"}
@@ -226,7 +225,7 @@ class _Page:
     def _text(self, parts: Iterable[tuple[str, str]]) -> Text:
         from rich.text import Text
 
-        return Text.assemble(*((part.translate(_CONTROLS), style) for part, style in parts))
+        return Text.assemble(*((plain(part), style) for part, style in parts))
 
     def _table(self, heads: Iterable[str], rows: Iterable[tuple[str, ...]], styles: Iterable[str] = ()) -> None:
         from rich.padding import Padding

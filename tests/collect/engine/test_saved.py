@@ -77,3 +77,9 @@ def outcome(body: bytes) -> str:
 @given(st.binary(max_size=200))
 def test_any_file_is_read_or_refused_in_one_line(body: bytes) -> None:
     assert "\n" not in outcome(body)
+
+
+def test_pages_of_two_engines_make_no_window() -> None:
+    other = b"# TYPE sglang:num_running_reqs gauge\nsglang:num_running_reqs 1\n"
+    with pytest.raises(InputError, match="one of sglang"):
+        engine.read_saved([("a.prom", page(100)), ("b.prom", other)], 10.0)

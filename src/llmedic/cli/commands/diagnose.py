@@ -10,6 +10,7 @@ import click
 
 from llmedic import errors
 from llmedic.cli import options
+from llmedic.model.plain import plain
 
 if TYPE_CHECKING:
     from llmedic.app.request import DiagnoseRequest, Lang
@@ -129,7 +130,7 @@ def _again_and_again(request: DiagnoseRequest, style: str, fail_on: str, *, ever
 
 
 def _progress(line: str) -> None:
-    click.echo(line, err=True)
+    click.echo(plain(line), err=True)
 
 
 def _quiet(line: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llmedic.cli import options
+from llmedic.model.plain import plain
 
 if TYPE_CHECKING:
     from llmedic.app.request import SnapshotRequest
@@ -30,7 +31,7 @@ def command(*, output: Path | None, verbose: bool, **given: Any) -> int:
     request = _request(given, output or default_output())
     saved = snapshot.snapshot(request, progress=_progress if verbose else _quiet)
     for line in saved.missing:
-        click.echo(f"not seen: {line}", err=True)
+        click.echo(f"not seen: {plain(line)}", err=True)
     click.echo(str(saved.path))
     click.echo(f"hint: llmedic diagnose {saved.path}", err=True)
     return 0
@@ -59,7 +60,7 @@ def _request(given: dict[str, Any], output: Path) -> SnapshotRequest:
 
 
 def _progress(line: str) -> None:
-    click.echo(line, err=True)
+    click.echo(plain(line), err=True)
 
 
 def _quiet(line: str) -> None:

@@ -25,6 +25,8 @@ def read_saved(files: Sequence[tuple[str, bytes]], window_s: float | None = None
         except AnswerError as error:
             hint = error.hint or "save it with: curl http://HOST:PORT/metrics > FILE"
             raise InputError(f"{name}: {error.message}", hint=hint) from error
+    if len(files) == 2:
+        _check_engines(*files)
     if len(files) == 2 and _is_swapped(files[0][1], files[1][1]):
         raise InputError(
             f"{files[0][0]}: is the later of the two pages", hint="give the earlier page first: --metrics EARLIER"
@@ -40,6 +42,15 @@ def read_saved(files: Sequence[tuple[str, bytes]], window_s: float | None = None
         )
         for end, (name, body) in zip(ends, files, strict=True)
     )
+
+
+def _check_engines(earlier: tuple[str, bytes], later: tuple[str, bytes]) -> None:
+    before, after = metrics.engine_of(earlier[1]), metrics.engine_of(later[1])
+    if before and after and before != after:
+        raise InputError(
+            f"{earlier[0]} is a page of {before} and {later[0]} one of {after}: no window lies between them",
+            hint="give two pages of one server",
+        )
 
 
 def _is_swapped(earlier: bytes, later: bytes) -> bool:

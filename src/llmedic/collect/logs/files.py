@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
@@ -22,6 +23,9 @@ _BINARY_SHARE = 0.04
 _FEW_ODD_BYTES = 4
 _SUFFIXES = (".log", ".txt", ".out", ".err", ".json", ".jsonl", ".gz")
 _HINT = "give a readable log file, a directory of logs, or - for standard input"
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
+_MOST_EMPTY_BYTES = 1 << 30
+"""Nothing but zeros for as long as this is a device, not a log."""
 _BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
@@ -104,7 +108,7 @@ def _digest(file: BinaryIO | gzip.GzipFile, target: str, at: float, expired: Cal
             if expired():
                 cut = "time"
                 break
-    except (EOFError, zlib.error, gzip.BadGzipFile):
+    except _DAMAGED:
         cut = "damaged"
     if digest.lines == 0:
         return _failed(target, at, "empty" if not cut else "compressed data is damaged", "give a log with lines in it")
@@ -119,25 +123,66 @@ def _failed(target: str, at: float, error: str, hint: str) -> Raw:
 
 
 def _chunks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
-    """Chunks that end at a line end. The last line gets one, and a line longer than a chunk is cut."""
+    """Chunks that end at a line end. The last line gets one, and a line longer than a chunk is cut.
+
+    What a damaged file held up to the damage comes before what is raised for it.
+    """
     rest = b""
-    encoding = ""
-    while chunk := file.read(CHUNK_BYTES):
-        if not rest and not encoding and chunk[:2] in _BOMS:
-            encoding = _BOMS[chunk[:2]]
-        if encoding:
-            chunk = chunk.decode(encoding, "replace").encode()
-        end = chunk.rfind(b"\n") + 1
-        if not end:
-            rest += chunk
-            if len(rest) > CHUNK_BYTES:
-                yield rest + b"\n"
-                rest = b""
-            continue
-        yield rest + chunk[:end] if rest else chunk[:end]
-        rest = chunk[end:]
+    try:
+        for chunk in _as_text(_pieces(file)):
+            end = chunk.rfind(b"\n") + 1
+            if not end:
+                rest += chunk
+                if len(rest) > CHUNK_BYTES:
+                    yield rest + b"\n"
+                    rest = b""
+                continue
+            yield rest + chunk[:end] if rest else chunk[:end]
+            rest = chunk[end:]
+    except _DAMAGED:
+        if rest:
+            yield rest + b"\n"
+        raise
     if rest:
         yield rest + b"\n"
+
+
+def _pieces(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
+    """About CHUNK_BYTES at a time. A compressed file is read in small steps: one that fails gives nothing."""
+    if not isinstance(file, gzip.GzipFile):
+        while piece := file.read(CHUNK_BYTES):
+            yield piece
+        return
+    steps: list[bytes] = []
+    size = 0
+    try:
+        while step := file.read1(CHUNK_BYTES):
+            steps.append(step)
+            size += len(step)
+            if size >= CHUNK_BYTES:
+                yield b"".join(steps)
+                steps, size = [], 0
+    except _DAMAGED:
+        yield b"".join(steps)
+        raise
+    yield b"".join(steps)
+
+
+def _as_text(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """ASCII as ASCII, whatever the encoding: a rotation leaves zeros before it, UTF-16 has one in every letter."""
+    decoder: codecs.IncrementalDecoder | None = None
+    empty_bytes = 0
+    for number, piece in enumerate(pieces):
+        if number == 0 and piece[:2] in _BOMS:
+            decoder = codecs.getincrementaldecoder(_BOMS[piece[:2]])("replace")
+        text = decoder.decode(piece).encode("utf-8", "replace") if decoder else piece
+        if b"\0" in text:
+            text = text.replace(b"\0", b"")
+            empty_bytes += len(piece) - len(text)
+            if empty_bytes > _MOST_EMPTY_BYTES and not text:
+                return
+        if text:
+            yield text
 
 
 def _is_binary(chunk: bytes) -> bool:
