@@ -129,7 +129,16 @@ class _Watched:
             _delta(self._first["host"], self._last["host"], "total"),
             _delta(self._first["host"], self._last["host"], "idle"),
         )
-        return {"host_cpu_util_ratio": max(0.0, 1 - idle / total) if total and idle is not None else None}
+        busy = max(0.0, 1 - idle / total) if total and idle is not None else None
+        return {"host_cpu_util_ratio": busy, "other_cpu_ratio": self._others(busy)}
+
+    def _others(self, busy: float | None) -> float | None:
+        """The share of the host's CPU time that went to anything but the engine's own processes."""
+        cpus = _number(self._last["host"], "cpus")
+        own = [value for pid in self._members if (value := self._cores(pid)) is not None]
+        if busy is None or not cpus or not own:
+            return None
+        return min(1.0, max(0.0, busy - sum(own) / cpus))
 
     def _cores(self, pid: str) -> float | None:
         used = _delta(self._first_process.get(pid), self._last_process.get(pid), "cpu_s")
