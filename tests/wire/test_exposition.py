@@ -173,3 +173,17 @@ def test_a_hundred_thousand_series() -> None:
     scrape = exposition.read(page)
     assert len(scrape.samples) == 100_000
     assert scrape.samples[-1][1] == 99_999
+
+
+def test_a_line_of_megabytes_is_read() -> None:
+    # In the square of its length, this would take minutes.
+    labels = ",".join(f'l{number}="b"' for number in range(300_000))
+    page = f'a{{{labels}}} 1\nb{{m="{"M" * 1_000_000}"}} 2\nc{{m="{"x" * 1_000_000}\n'.encode()
+
+    scrape = exposition.read(page)
+
+    assert [(series.name, len(series.labels), value) for series, value in scrape.samples] == [
+        ("a", 300_000, 1),
+        ("b", 1, 2),
+    ]
+    assert scrape.bad_lines == 1

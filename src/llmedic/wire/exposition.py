@@ -124,9 +124,11 @@ class Reader:
         return line[: len(name) + 1]
 
 
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_KEY = re.compile(rf"(?:([a-zA-Z_:][a-zA-Z0-9_:]*)\s*)?(?:\{{((?:[^\"}}]|{_QUOTED})*)\}})?")
+# Possessive, so that a label of a megabyte is passed over in one step.
+_QUOTED = r'"(?:[^"\\]++|\\.)*+"'
+_KEY = re.compile(rf"(?:([a-zA-Z_:][a-zA-Z0-9_:]*)\s*)?(?:\{{((?:[^\"}}]++|{_QUOTED})*)\}})?")
 _TERM = re.compile(rf"\s*(?:([a-zA-Z_:][a-zA-Z0-9_:]*)|({_QUOTED}))\s*(?:=\s*({_QUOTED})\s*)?(?:,|$)")
+_END = re.compile(r"\s*\Z")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
 
@@ -201,7 +203,7 @@ def _take_apart(key: str) -> tuple[str, dict[str, str]]:
 def _terms(text: str) -> Iterator[tuple[str, str | None]]:
     """Label names and values; a lone quoted term is the metric's name (no value)."""
     at = 0
-    while at < len(text) and text[at:].strip():
+    while not _END.match(text, at):
         match = _TERM.match(text, at)
         if match is None:
             raise ValueError(text)
