@@ -244,3 +244,10 @@ def test_any_evidence_gives_a_verdict(seen: list[Observation], ticked: frozenset
     assert all(0 <= cause.confidence <= 1 for cause in verdict.causes)
     assert len({cause.id for cause in verdict.causes}) == len(verdict.causes)
     assert (verdict.health == "healthy") == ([cause.id for cause in verdict.causes] == ["healthy"])
+
+
+def test_a_silent_replica_is_not_healthy_however_calm_the_others_are() -> None:
+    calm = judged({"observations": {"requests_running": 4, "requests_waiting": 0, "silent_replicas_count": 1}})
+
+    assert calm.health == "degraded"
+    assert "healthy" not in [cause.id for cause in calm.causes]

@@ -178,12 +178,28 @@ def test_a_baseline_that_cannot_be_is_said_before_the_window(
 def test_a_baseline_that_cannot_be_stored_does_not_cost_the_verdict(
     capsys: pytest.CaptureFixture[str], case: str, tmp_path: Path
 ) -> None:
-    code = main.main(["diagnose", "--case", case, "--format", "json", "--save-baseline", str(tmp_path / "x.json")])
+    calm = tmp_path / "calm.yaml"
+    calm.write_text("observations: {requests_running: 0, requests_waiting: 0}\n", encoding="utf-8")
+    stored = str(tmp_path / "x.json")
+
+    code = main.main(["diagnose", "--case", str(calm), "--format", "json", "--save-baseline", stored])
 
     out, err = capsys.readouterr()
     assert code == 3
     assert json.loads(out)["schema"] == "llmedic.verdict/1"
     assert err.startswith("error: no request finished")
+
+
+def test_a_sick_window_is_no_baseline(capsys: pytest.CaptureFixture[str], case: str, tmp_path: Path) -> None:
+    stored = tmp_path / "x.json"
+
+    code = main.main(["diagnose", "--case", case, "--format", "json", "--save-baseline", str(stored)])
+
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert json.loads(out)["health"] == "degraded"
+    assert "the window is not healthy" in err
+    assert not stored.exists()
 
 
 def test_a_watch_stores_no_baseline() -> None:

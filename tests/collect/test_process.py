@@ -115,6 +115,28 @@ def test_a_process_that_is_gone_is_a_gap() -> None:
     assert gap.how
 
 
+def test_a_process_that_is_no_engine_is_a_gap_and_no_evidence() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+    try:
+        evidence = process.read(watch(child.pid))
+    finally:
+        child.kill()
+        child.wait()
+    (gap,) = evidence.gaps
+    assert "no engine" in gap.why
+    assert evidence.observations == ()
+
+
+def test_a_neighbours_work_is_told_from_the_engines(engine: tuple[int, int]) -> None:
+    neighbour = subprocess.Popen([sys.executable, "-c", "while True: sum(range(10000))"])
+    try:
+        seen = {one.name: one.value for one in process.read(watch(engine[0])).observations}
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+    assert 0 < seen["other_cpu_ratio"] <= seen["host_cpu_util_ratio"]
+
+
 def test_a_listener_is_found_by_its_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -129,7 +129,8 @@ def _health(view: View, shown: Sequence[Standing]) -> Health:
         return "healthy"
     if best and (best.cause in DOWN_CAUSES or view.evidence.symptoms.seen & DOWN_SYMPTOMS or (fatal and not alive)):
         return "down"
-    if best or comparison.slower_than_before(view).holds:
+    silent = (view.number("silent_replicas_count") or 0.0) >= 1
+    if best or silent or comparison.slower_than_before(view).holds:
         return "degraded"
     return "down" if fatal and not alive else "unknown"
 

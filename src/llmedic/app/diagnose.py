@@ -53,10 +53,14 @@ def diagnose(
 def remember(request: DiagnoseRequest, diagnosis: Diagnosis) -> None:
     """Store the window as a baseline where that was asked for: a step of its own, so that it cannot cost the verdict.
 
-    Raises what `baseline.save` raises.
+    Raises UsageError for a window in which something is wrong, and what `baseline.save` raises.
     """
     if request.save_baseline:
         from llmedic.collect import baseline
+
+        if diagnosis.verdict.health in ("degraded", "down"):
+            hint = "a baseline is how the deployment is when it is well: store one from a healthy window"
+            raise UsageError(f"not stored as {request.save_baseline}: the window is not healthy", hint=hint)
 
         baseline.save(diagnosis.evidence, request.save_baseline, now=time.time())
 

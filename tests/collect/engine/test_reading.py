@@ -474,3 +474,11 @@ def test_absurd_counters_are_left_out() -> None:
     evidence = engine.read(pair("vllm:num_requests_running 1\n", page))
     assert missing(evidence, "finished_count")
     assert missing(evidence, "finished_count", "lifetime")
+
+
+def test_a_replica_that_gives_no_answer_is_counted() -> None:
+    alive = pair("vllm:num_requests_running 1\n", "vllm:num_requests_running 1\n")
+    dead = Raw(source="engine", kind="metrics", target="http://b:8000", error="connection refused", hint="is it up?")
+    evidence = engine.read([*alive, dead])
+    assert value(evidence, "silent_replicas_count") == 1
+    assert missing(engine.read(alive), "silent_replicas_count")

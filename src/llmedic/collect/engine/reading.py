@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
@@ -71,10 +71,20 @@ def _read(found: Sequence[Raw]) -> Evidence:
     if not servers:
         return Evidence()
     return Evidence(
-        observations=tuple(_observations(servers)),
+        observations=(*_observations(servers), *_silent(by_target, max(server.at for server in servers))),
         deployment=_deployment(servers),
         gaps=(*(gap for server in servers for gap in server.gaps), *gaps.differences(_flag_sets(servers))),
     )
+
+
+def _silent(by_target: Mapping[str, Sequence[Raw]], at: float) -> list[Observation]:
+    """How many of several replicas gave no answer at all: the rest may look fine without them."""
+    if len(by_target) < 2:
+        return []
+    silent = sum(
+        not any(raw.status for raw in found) and any(raw.error for raw in found) for found in by_target.values()
+    )
+    return [_observation("silent_replicas_count", float(silent), at, "")]
 
 
 def _server(target: str, found: Sequence[Raw], readers: dict[str, Reader]) -> _Server:

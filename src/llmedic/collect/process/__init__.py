@@ -34,6 +34,12 @@ def read(raws: Sequence[Raw]) -> Evidence:
         if raw.error:
             gaps.append(Gap(what=f"process {raw.target}", why=raw.error, how=raw.hint))
             continue
+        if not _is_known(raw):
+            how = (
+                "give the pid of the process that was started as vllm, sglang, llama-server, text-generation or ollama"
+            )
+            gaps.append(Gap(what=f"process {raw.target}", why="it is no engine that is known", how=how))
+            continue
         try:
             watched = _Watched(json.loads(raw.body))
             seen, happened, deployed = tuple(watched.observations()), tuple(watched.events()), watched.deployment()
@@ -48,6 +54,15 @@ def read(raws: Sequence[Raw]) -> Evidence:
             how = f"sudo llmedic diagnose --pid {raw.target}"
             gaps.append(Gap(what=f"environment of process {raw.target}", why="permission denied", how=how))
     return Evidence(observations=tuple(observations), events=tuple(events), deployment=deployment, gaps=tuple(gaps))
+
+
+def _is_known(raw: Raw) -> bool:
+    """Whether the record is of an engine; a damaged one is let through, to be told as what it is."""
+    try:
+        data = json.loads(raw.body)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(data, dict) or data.get("engine") != ""
 
 
 class _Watched:
