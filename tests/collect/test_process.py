@@ -118,7 +118,7 @@ def test_a_process_that_is_gone_is_a_gap() -> None:
 def test_a_process_that_is_no_engine_is_a_gap_and_no_evidence() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
     try:
-        evidence = process.read(watch(child.pid))
+        evidence = process.read([raw for raw in watch(child.pid) if raw.source == "process"])
     finally:
         child.kill()
         child.wait()
