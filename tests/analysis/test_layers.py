@@ -35,7 +35,7 @@ def test_nothing_seen_is_nowhere_ok() -> None:
         ("capacity", {"observations": {"kv_cache_usage_ratio": [[0, 0.3], [30, 0.42]]}}, "42 %"),
         ("hardware", {"observations": {"gpu_temp_c": 61}}, "61 C"),
         ("params", {"flags": {"dtype": "half", "port": 80}}, "2"),
-        ("deployment", {"log": "INFO one\nINFO two"}, "2"),
+        ("deployment", {"log": "INFO one\nINFO x.py:1] Loading model weights took 15.2 GB"}, "2"),
         ("gateway", {"observations": {"aborted_ratio": 0.01}}, "1 %"),
     ],
 )

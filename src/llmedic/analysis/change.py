@@ -27,8 +27,6 @@ def of(advice: Advice, view: View, lang: Lang) -> Change:
     now = view.flag(advice.variable)
     new = VALUES[advice.value](view) if advice.value else _switch(advice.variable, now)
     present = _shown(now) if view.knows_flag(advice.variable) else ""
-    if present and advice.variable not in view.flags:
-        present += " (default)"
     change = Change(
         variable=advice.variable,
         from_=present,

@@ -41,6 +41,7 @@ MEANINGS = {
 def of(view: View, lang: Lang = "en") -> tuple[Disagreement, ...]:
     """Every pair of witnesses that contradict each other."""
     found = (*_sizes(view), *_flags(view), *_pool_arithmetic(view), *_green_health(view))
+    found = tuple(dict.fromkeys(found))
     return tuple(replace(one, meaning=MEANINGS[one.meaning][lang == "zh"]) for one in found)
 
 

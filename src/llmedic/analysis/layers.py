@@ -89,7 +89,7 @@ def _seen(layer: str, view: View, lang: Lang) -> list[str]:
     if layer == "params":
         return [texts.label("flags-known", lang).format(count=len(view.flags))] if view.flags_stated else []
     if layer == "deployment":
-        return _log(view, lang) if view.has_log else []
+        return _log(view, lang) if view.has_log and view.events else []
     found = []
     for name in INDICATORS[layer]:
         statistic = "max" if layer in ("capacity", "hardware") else "typical"

@@ -9,12 +9,20 @@ from llmedic.model.evidence import Gap
 
 HARDWARE = ("gpu_temp_c", "gpu_sm_clock_mhz", "gpu_power_w", "host_cpu_util_ratio", "cpu_wait_ratio")
 QUEUE = ("requests_running", "requests_waiting", "kv_cache_usage_ratio")
+ASKED: dict[str, tuple[str, ...]] = {
+    "log": ("log",),
+    "queue and KV pool": ("http", "prom"),
+    "earlier traffic": ("prom",),
+    "settings": ("process", "settings"),
+}
+"""How the gaps of sources begin that were asked for what the missing kind would show."""
 TRAFFIC = ("request_rate_per_s", "prompt_tokens_mean", "output_tokens_mean", "ttft_s")
 
 
 def of(view: View) -> tuple[Gap, ...]:
-    """A gap for each kind of evidence that is missing as a whole."""
-    return tuple(_missing(view))
+    """A gap for each kind of evidence that is missing as a whole; not for what was given and failed, which says why."""
+    told = [gap.what for gap in view.evidence.gaps]
+    return tuple(gap for gap in _missing(view) if not any(what.startswith(ASKED.get(gap.what, ())) for what in told))
 
 
 def _missing(view: View) -> Iterator[Gap]:

@@ -28,6 +28,9 @@ def diagnose(
     """
     if not request.sources and answer is None:
         raise UsageError("nothing to look at", hint=SOURCES_HINT)
+    if request.compare_to_s is not None and not any(one.startswith("prom+") for one in request.sources.targets):
+        hint = "an engine keeps no history: give --baseline NAME, or a prom+http:// target"
+        raise UsageError("--compare-to needs a Prometheus target", hint=hint)
     _check(request)
     raws = gather.gather(
         request.sources,

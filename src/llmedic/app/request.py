@@ -81,10 +81,11 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What was written: the file, how many raw inputs, and one line per input that could not be had."""
+    """What was written: the file, how many raw inputs and how many of them hold something, a line per missing one."""
 
     path: Path
     inputs: int
+    usable: int = 0
     missing: tuple[str, ...] = ()
 
 

@@ -37,7 +37,8 @@ def snapshot(request: SnapshotRequest, *, progress: Progress = lambda _: None) -
     gaps = evidence.of(raws).gaps
     path = _kept(request, raws, gaps)
     missing = tuple(f"{gap.what}: {gap.why}" for gap in gaps)
-    return Snapshot(path=path, inputs=len(raws), missing=missing)
+    usable = sum(not raw.error for raw in raws)
+    return Snapshot(path=path, inputs=len(raws), usable=usable, missing=missing)
 
 
 def _kept(request: SnapshotRequest, raws: Sequence[Raw], gaps: Sequence[Gap]) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llmedic.cli import options
+from llmedic.errors import TargetError
 from llmedic.model.plain import plain
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ def command(*, output: Path | None, verbose: bool, **given: Any) -> int:
     for line in saved.missing:
         click.echo(f"not seen: {plain(line)}", err=True)
     click.echo(str(saved.path))
+    if not saved.usable:
+        click.echo("error: nothing that was named could be seen: the bundle holds no evidence", err=True)
+        click.echo("hint: do not restart yet; the lines above say why", err=True)
+        return TargetError.exit_code
     click.echo(f"hint: llmedic diagnose {saved.path}", err=True)
     return 0
 
