@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 
-from llmedic.analysis import interview
+from llmedic.analysis import interview, replicas
 from llmedic.analysis import judge as judges
 from llmedic.analysis.view import View
 from llmedic.app.request import Lang
@@ -35,8 +35,15 @@ def knowledge() -> judges.Knowledge:
 
 
 def judge(evidence: Evidence, lang: Lang) -> Verdict:
-    """The verdict on the evidence."""
-    return judges.judge(view(evidence), knowledge(), lang)
+    """The verdict on the evidence, and on each replica where the service as a whole decides nothing."""
+    verdict = judges.judge(view(evidence), knowledge(), lang)
+    if replicas.is_decided(verdict):
+        return verdict
+    for replica in replicas.names(evidence):
+        one = judges.judge(view(replicas.alone(evidence, replica)), knowledge(), lang)
+        if replicas.is_decided(one):
+            return replicas.told(verdict, one, replica)
+    return verdict
 
 
 def view(evidence: Evidence) -> View:
