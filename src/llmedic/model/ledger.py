@@ -1,0 +1,125 @@
+"""The memory of one device, term by term: what it has, what was asked for, who takes what, what the KV cache gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from llmedic.model.evidence import Gap
+from llmedic.model.geometry import Geometry
+
+Basis = Literal["given", "printed", "computed", "calibrated", "assumed"]
+"""Where a number comes from.
+
+    given       typed by the user, or set by a flag
+    printed     the engine's own log says it
+    computed    exact arithmetic over the model's shape and the flags
+    calibrated  a formula with a coefficient measured on real servers, hence an interval
+    assumed     a usual value, because nobody said
+"""
+
+Starts = Literal["yes", "no", "perhaps", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """A number and the interval that it lies in; exact when the three are equal."""
+
+    low: float
+    likely: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.likely <= self.high:
+            raise ValueError(f"not an interval: {self.low} <= {self.likely} <= {self.high}")
+
+    @property
+    def exact(self) -> bool:
+        """Nothing about it is uncertain."""
+        return self.low == self.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One line of the ledger, in bytes of one device.
+
+    id   "total", "requested", "weights", "activation", "non_torch", "cuda_graphs", "lora", "encoder_cache",
+         "compute_buffers", "kv_cache", "state", "free_outside", …
+    how  the arithmetic with its numbers, e.g. "79.18 GiB x 0.9"
+    """
+
+    id: str
+    size: Range
+    basis: Basis
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheFit:
+    """What the KV cache of a size holds.
+
+    bytes_per_block      of one device: one block of every layer of a group
+    block_tokens         tokens in a block (of the smallest group, where groups differ)
+    groups               layer groups that share the blocks
+    bytes_per_token      of one device, for one more token of one long request (state and full windows excluded)
+    blocks               blocks in the pool
+    printed_tokens       the size as this release prints it, which is not always what it can serve
+    blocks_per_request   for one request of max_model_len
+    concurrency          requests of max_model_len that fit at once, as the engine prints it
+    longest_request      tokens of the longest single request that fits; 0 when none does
+    """
+
+    bytes_per_block: int
+    block_tokens: int
+    groups: int
+    bytes_per_token: float
+    blocks: Range
+    printed_tokens: Range
+    blocks_per_request: int
+    max_model_len: int
+    concurrency: Range
+    longest_request: Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that will stop the start, or bite later, and the one setting that answers it.
+
+    cause   an id of `knowledge/data/causes.yaml` where there is one ("weights-do-not-fit")
+    text    one sentence with the arithmetic
+    change  the flag and the value that would have started, as typed for this engine; "" when no setting helps
+    """
+
+    severity: Literal["info", "warning", "critical"]
+    text: str
+    cause: str = ""
+    change: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The memory of the tightest device.
+
+    era         which of the engine's formulae applies ("vllm-graphs-inside"), formula: that formula in one line
+    devices     devices that hold one copy of the model (tensor x pipeline parallel)
+    terms       what is taken out of `requested`, in order; outside: what is taken beside it
+    pool        bytes for the KV cache: requested less terms, or what a flag or the log says; may be negative
+    notes       what was assumed, one sentence each; gaps: what could not be known, and how to make it known
+    """
+
+    engine: str
+    version: str
+    era: str
+    formula: str
+    devices: int
+    total: Term | None
+    requested: Term | None
+    terms: tuple[Term, ...]
+    pool: Term | None
+    starts: Starts
+    outside: tuple[Term, ...] = ()
+    cache: CacheFit | None = None
+    geometry: Geometry | None = None
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = ()
