@@ -89,5 +89,36 @@ class Snapshot:
     missing: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRequest:
+    """One ledger.
+
+    model             a name of the catalogue, a directory, a config.json, a .safetensors or a .gguf file; "" with a log
+                      that names it
+    gpu               a card ("H100", "8x H200") or the memory of one ("24GiB"); count: cards in the machine
+    engine, version   of the server; flags: its own flags as typed ("--max-model-len", "16000"); args: a command line
+    log               a start-up log: what it printed is held against what is computed
+    available_bytes   the KV cache's size where the engine printed it: blocks, tokens and concurrency follow exactly
+    context_tokens    tokens of one request, prompt and answer; concurrency: how many of them at once
+    plan_context      tokens of one request after a planned change, from context_tokens now
+    solve             settings to solve for, see `analysis.ledger.solve.GOALS`
+    """
+
+    model: str = ""
+    gpu: str = ""
+    count: int | None = None
+    engine: str = ""
+    version: str = ""
+    flags: tuple[str, ...] = ()
+    args: str = ""
+    log: Path | None = None
+    available_bytes: int | None = None
+    context_tokens: int | None = None
+    concurrency: int | None = None
+    plan_context: int | None = None
+    solve: tuple[str, ...] = ()
+    lang: Lang = "en"
+
+
 Progress = Callable[[str], None]
 """Takes one line for standard error; the use cases say what they wait for."""

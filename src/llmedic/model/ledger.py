@@ -123,3 +123,88 @@ class Ledger:
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """A number that the engine printed, beside the same number computed, in bytes.
+
+    computed is None where there is no formula for it; residual is printed less the likely computed value.
+    """
+
+    id: str
+    printed_bytes: float
+    computed: Range | None = None
+
+    @property
+    def residual_bytes(self) -> float | None:
+        """Printed less computed; None where nothing was computed."""
+        return None if self.computed is None else self.printed_bytes - self.computed.likely
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """What one setting, changed alone, would have to be for the wanted load to fit.
+
+    goal    "max-num-seqs", "max-model-len", "gpu-memory-utilization", "tensor-parallel-size", "quantization", "gpu"
+    change  as typed for this engine ("--max-num-seqs 48"), or the card; "" when no value of it is enough
+    text    one sentence: why this value, or why none
+    pool and concurrency are what the ledger says with it; None when there is no such value
+    """
+
+    goal: str
+    text: str
+    change: str = ""
+    pool: Range | None = None
+    concurrency: Range | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCost:
+    """What requests of one length take.
+
+    requests         how many of them the pool holds at once
+    blocks           exact blocks of one; quick_blocks: min(256, ceil(1.2 x tokens / 32) + 4), the rule of thumb
+    """
+
+    tokens: int
+    blocks: int
+    quick_blocks: int
+    requests: Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A planned change of context length, recomputed before it bites."""
+
+    now: ContextCost
+    then: ContextCost
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A setting that the arithmetic used: the flag as typed for this engine, its value, and who said so.
+
+    origin  "given", "log", "default"
+    """
+
+    flag: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerReport:
+    """Everything that `llmedic ledger` shows.
+
+    model_name and accelerator are the names they were resolved to; "" where nobody said
+    """
+
+    ledger: Ledger
+    model_name: str = ""
+    accelerator: str = ""
+    settings: tuple[Setting, ...] = ()
+    printed: tuple[Printed, ...] = ()
+    solutions: tuple[Solution, ...] = ()
+    planned: Planned | None = None
