@@ -127,19 +127,22 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """A number that the engine printed, beside the same number computed, in bytes.
+    """A number that the engine printed, beside the same number computed.
 
-    computed is None where there is no formula for it; residual is printed less the likely computed value.
+    id        of a term ("weights", "kv_cache"), or "kv_tokens", "blocks", "concurrency"
+    unit      "bytes", "tokens", "blocks" or "requests"
+    computed  None where there is no formula for it or something that it needs is not known
     """
 
     id: str
-    printed_bytes: float
+    value: float
+    unit: str = "bytes"
     computed: Range | None = None
 
     @property
-    def residual_bytes(self) -> float | None:
+    def residual(self) -> float | None:
         """Printed less computed; None where nothing was computed."""
-        return None if self.computed is None else self.printed_bytes - self.computed.likely
+        return None if self.computed is None else self.value - self.computed.likely
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
