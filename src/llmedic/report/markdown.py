@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from llmedic.knowledge import causes, phrases
 from llmedic.knowledge.texts import Lang, label
 from llmedic.model.evidence import Gap
 from llmedic.model.finding import Fact
-from llmedic.model.plain import plain
 from llmedic.model.verdict import Cause, Change, Disagreement, Verdict
 from llmedic.report import words
+from llmedic.report.markup import code, table, text
 
 
 def render(verdict: Verdict, *, lang: Lang = "en") -> str:
@@ -22,7 +21,7 @@ def render(verdict: Verdict, *, lang: Lang = "en") -> str:
 
 def _blocks(verdict: Verdict, lang: Lang) -> Iterator[str]:
     health = label(f"health.{verdict.health}", lang)
-    yield f"# LLMedic: {health}" + (f" ({_text(verdict.engine)})" if verdict.engine else "")
+    yield f"# LLMedic: {health}" + (f" ({text(verdict.engine)})" if verdict.engine else "")
     if verdict.restart_warning:
         yield f"> **{label('restart', lang)}**"
     if verdict.causes:
@@ -31,13 +30,13 @@ def _blocks(verdict: Verdict, lang: Lang) -> Iterator[str]:
         yield f"**{label('healthy' if verdict.health == 'healthy' else 'undecided', lang)}**"
     if verdict.binding:
         yield _heading("binding", lang)
-        yield _text(verdict.binding.summary)
+        yield text(verdict.binding.summary)
     if verdict.layers:
         yield _heading("layers", lang)
-        yield _table(
+        yield table(
             [label(key, lang) for key in ("layer", "status", "summary")],
             [
-                (label(f"layer.{item.layer}", lang), label(f"status.{item.status}", lang), _text(item.summary))
+                (label(f"layer.{item.layer}", lang), label(f"status.{item.status}", lang), text(item.summary))
                 for item in verdict.layers
             ],
         )
@@ -47,20 +46,20 @@ def _blocks(verdict: Verdict, lang: Lang) -> Iterator[str]:
 
 def _cause(cause: Cause, lang: Lang) -> Iterator[str]:
     if cause.id in causes.SPECIAL:
-        yield f"## {_text(cause.title)}"
+        yield f"## {text(cause.title)}"
     else:
         sure = label("sure", lang).format(percent=round(cause.confidence * 100))
-        yield f"## {label(f'severity.{cause.severity}', lang)}{label('colon', lang)}{_text(cause.title)}"
+        yield f"## {label(f'severity.{cause.severity}', lang)}{label('colon', lang)}{text(cause.title)}"
         yield f"`{cause.id}`, {label(f'layer.{cause.layer}', lang)}, {sure}"
-    yield _text(cause.summary)
+    yield text(cause.summary)
     if cause.evidence:
         yield _heading("evidence", lang)
         heads = [label(key, lang) for key in ("observation", "value", "compared", "source")]
-        yield _table(heads, [_row(fact, lang) for fact in cause.evidence])
+        yield table(heads, [_row(fact, lang) for fact in cause.evidence])
     if cause.change:
         yield _heading("change", lang)
         if cause.id in causes.ids():
-            yield _text(causes.cause(cause.id).remedy.say(lang))
+            yield text(causes.cause(cause.id).remedy.say(lang))
         yield _change(cause.change, lang)
     if cause.symptoms:
         yield _heading("beneath", lang)
@@ -69,15 +68,15 @@ def _cause(cause: Cause, lang: Lang) -> Iterator[str]:
 
 def _change(change: Change, lang: Lang) -> str:
     colon = label("colon", lang)
-    rows = [("add", _code(change.add)), ("drop", _code(change.drop))]
+    rows = [("add", code(change.add)), ("drop", code(change.drop))]
     typed = [f"- {label(key, lang)}{colon}{code}" for key, code in rows if getattr(change, key)]
     return "\n".join(
         (
-            f"**{_text(words.change(change, lang))}**",
+            f"**{text(words.change(change, lang))}**",
             "",
             *typed,
-            f"- {label('expected', lang)}{colon}{_text(change.expected)}",
-            f"- {label('verify', lang)}{colon}{_code(change.verify)}",
+            f"- {label('expected', lang)}{colon}{text(change.expected)}",
+            f"- {label('verify', lang)}{colon}{code(change.verify)}",
         )
     )
 
@@ -90,7 +89,7 @@ def _others(others: tuple[Cause, ...], lang: Lang) -> Iterator[str]:
     for cause in others:
         sure = label("sure", lang).format(percent=round(cause.confidence * 100))
         severity = label(f"severity.{cause.severity}", lang)
-        lines.append(f"- **{severity}** {_text(cause.title)} ({sure}; `{cause.id}`)")
+        lines.append(f"- **{severity}** {text(cause.title)} ({sure}; `{cause.id}`)")
         lines.extend(f"  - {_fact(fact, lang)}" for fact in cause.evidence[:2])
     yield "\n".join(lines)
 
@@ -109,12 +108,12 @@ def _doubts(verdict: Verdict, lang: Lang) -> Iterator[str]:
 
 def _gap(unseen: Gap, lang: Lang) -> str:
     gap, colon = words.gap(unseen, lang), label("colon", lang)
-    how = f" ({label('how', lang)}{colon}{_code(gap.how)})" if gap.how else ""
-    return f"- **{_text(gap.what)}**{colon}{_text(gap.why)}{how}"
+    how = f" ({label('how', lang)}{colon}{code(gap.how)})" if gap.how else ""
+    return f"- **{text(gap.what)}**{colon}{text(gap.why)}{how}"
 
 
 def _disagreement(item: Disagreement, lang: Lang) -> str:
-    about = f"**{_text(_said(item.about, lang))}**{label('colon', lang)}{_text(item.meaning)}"
+    about = f"**{text(_said(item.about, lang))}**{label('colon', lang)}{text(item.meaning)}"
     return f"- {about}\n  - {_fact(item.first, lang)}\n  - {_fact(item.second, lang)}"
 
 
@@ -128,7 +127,7 @@ def _heading(key: str, lang: Lang) -> str:
 
 def _row(fact: Fact, lang: Lang) -> tuple[str, ...]:
     said = words.in_words(fact, lang)
-    return (_code(said.name), _text(words.value(said)), _text(said.compared_to), _text(words.origin(said)))
+    return (code(said.name), text(words.value(said)), text(said.compared_to), text(words.origin(said)))
 
 
 def _fact(fact: Fact, lang: Lang) -> str:
@@ -138,26 +137,4 @@ def _fact(fact: Fact, lang: Lang) -> str:
 
 def _named(below: str, lang: Lang) -> str:
     title, name = words.named(below, lang)
-    return f"{_text(title)} (`{name}`)" if name else _text(title)
-
-
-def _table(heads: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
-    heads = list(heads)
-    lines = [" | ".join(heads), " | ".join("---" for _ in heads), *(" | ".join(row) for row in rows)]
-    return "\n".join(f"| {line} |" for line in lines)
-
-
-def _text(text: str) -> str:
-    """Text from outside, kept on one line and from becoming markup."""
-    flat = plain(" ".join(text.split()))
-    for letter in "\\`*_[]<>|":
-        flat = flat.replace(letter, f"\\{letter}")
-    return flat
-
-
-def _code(command: str) -> str:
-    """A command in a code span, whatever backticks it has in it."""
-    flat = plain(" ".join(command.split()))
-    longest = max((len(run) for run in re.findall("`+", flat)), default=0)
-    fence, pad = "`" * (longest + 1), " " if longest else ""
-    return f"{fence}{pad}{flat}{pad}{fence}"
+    return f"{text(title)} (`{name}`)" if name else text(title)
