@@ -26,11 +26,36 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TensorGroup:
+    """Tensors of a checkpoint that differ only in the numbers within their names: the experts of one layer, say.
+
+    name        with layer and expert numbers replaced: "model.layers.{}.mlp.experts.{}.up_proj.weight"; a file's
+                name where the format shows its size only (PyTorch)
+    layer       0-based number of the layer, None outside the layers
+    dtype       as the file spells it ("BF16", "F8_E4M3", "Q4_K"); "" where only the size is known
+    tensors     how many there are
+    parameters  numbers as stored: eight 4-bit weights that are packed into an int32 count as one
+    bytes       of all of them, without the file's header and padding
+    """
+
+    name: str
+    dtype: str
+    tensors: int
+    parameters: int
+    bytes: int
+    layer: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """The served model: its name and what its configuration files say (config.json keys, nested)."""
+    """The served model: its name, what its configuration files say (config.json keys, nested) and what it holds.
+
+    tensors  every tensor of the checkpoint, or none at all: a checkpoint that is there in part is a gap
+    """
 
     name: str = ""
     config: Mapping[str, object] = field(default_factory=dict)
+    tensors: tuple[TensorGroup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
