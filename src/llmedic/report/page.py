@@ -67,6 +67,19 @@ class Page:
             head = _text(((" " * (indent + 2), ""),))
         self._console.print(head.append_text(line), soft_wrap=True)
 
+    def pairs(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Names in a column, and beside each what belongs to it, wrapped in a column of its own."""
+        from rich.cells import cell_len, set_cell_size
+
+        column = max((cell_len(plain(name)) for name, _ in pairs), default=0) + GUTTER
+        for name, words in pairs:
+            wrapped = _text(((words, ""),)).wrap(self._console, max(20, self.width - INDENT - column))
+            for position, line in enumerate(wrapped or [_text(())]):
+                line.rstrip()
+                head = " " * INDENT + set_cell_size("" if position else plain(name), column)
+                self._console.print(_text(((head, "dim"),)).append_text(line), soft_wrap=True)
+        self.blank()
+
     def table(
         self,
         heads: Sequence[str],

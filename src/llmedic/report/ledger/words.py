@@ -1,0 +1,263 @@
+"""What the ledger's renderers say in the same words: names of terms, states, headings and the sentence that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from llmedic.knowledge import phrases
+from llmedic.knowledge.texts import Lang
+from llmedic.model.ledger import CacheFit, ContextCost, Ledger, LedgerReport, Planned, Range, Setting, Solution, Term
+from llmedic.report.ledger import numbers
+
+LABELS: dict[str, tuple[str, str]] = {
+    "title": ("LLMedic ledger", "LLMedic 显存账本"),
+    # whether it starts
+    "starts.yes": ("it starts", "可以启动"),
+    "starts.no": ("it does not start", "无法启动"),
+    "starts.perhaps": ("it may not start", "可能无法启动"),
+    "starts.unknown": ("cannot tell whether it starts", "无法判断能否启动"),
+    # terms
+    "term.total": ("device memory", "整卡显存"),
+    "term.requested": ("requested", "引擎申请"),
+    "term.weights": ("weights", "权重"),
+    "term.draft_weights": ("draft weights", "草稿模型权重"),
+    "term.activation": ("activation peak", "激活峰值"),
+    "term.non_torch": ("outside torch", "torch 之外"),
+    "term.cuda_graphs": ("CUDA graphs", "CUDA graph"),
+    "term.lora": ("LoRA slots", "LoRA 槽位"),
+    "term.encoder_cache": ("encoder cache", "编码器缓存"),
+    "term.compute_buffers": ("compute buffers", "计算缓冲区"),
+    "term.kv_cache": ("KV cache", "KV cache"),
+    "term.pool": ("KV cache", "KV cache"),
+    "term.state": ("recurrent state", "循环状态"),
+    "term.free_outside": ("left to others", "留给其它用途"),
+    "term.kv_tokens": ("tokens", "token 数"),
+    "term.blocks": ("blocks", "块数"),
+    "term.concurrency": ("requests at once", "并发请求"),
+    # where a number comes from
+    "basis.given": ("given", "给定"),
+    "basis.printed": ("printed", "日志打印"),
+    "basis.computed": ("computed", "计算"),
+    "basis.calibrated": ("calibrated", "实测校准"),
+    "basis.assumed": ("assumed", "假定"),
+    "origin.given": ("given", "给定"),
+    "origin.args": ("given", "给定"),
+    "origin.log": ("from the log", "来自日志"),
+    "origin.default": ("default", "默认"),
+    # severities and changes
+    "severity.info": ("note", "提示"),
+    "severity.warning": ("WARNING", "警告"),
+    "severity.critical": ("CRITICAL", "严重"),
+    "change": ("would fit", "可行的设置"),
+    # headings
+    "map": ("Memory of one device, GiB", "单卡显存，GiB"),
+    "map.of": ("Memory of the tightest of {devices} devices, GiB", "{devices} 张卡中最紧的一张，GiB"),
+    "holds": ("What the KV cache holds", "KV cache 能容纳"),
+    "arithmetic": ("How each was reached", "各项如何得出"),
+    "printed": ("Printed by the engine, beside what is computed", "引擎打印值与计算值对照"),
+    "solutions": ("What would be enough, one setting at a time", "只改一个参数，怎样才够"),
+    "planned": ("The planned context length", "计划的上下文长度"),
+    "settings": ("Settings used", "所用参数"),
+    "notes": ("Assumed", "假定"),
+    "gaps": ("Not known", "未知"),
+    "how": ("how", "补上的办法"),
+    "formula": ("formula", "公式"),
+    # columns and rows
+    "term": ("term", "项目"),
+    "size": ("size", "大小"),
+    "interval": ("interval", "区间"),
+    "share": ("share", "占比"),
+    "basis": ("basis", "依据"),
+    "how-reached": ("arithmetic", "算式"),
+    "engine": ("printed", "打印值"),
+    "computed": ("computed", "计算值"),
+    "residual": ("residual", "残差"),
+    "goal": ("setting", "参数"),
+    "set": ("set", "设为"),
+    "concurrency": ("at once", "并发"),
+    "blocks": ("blocks", "块"),
+    "tokens": ("tokens", "token"),
+    "tokens-printed": ("tokens, as printed", "token（打印口径）"),
+    "longest": ("longest request", "最长请求"),
+    "per-token": ("one more token", "每多一个 token"),
+    "when": ("", ""),
+    "now": ("now", "现在"),
+    "then": ("planned", "计划"),
+    "request-tokens": ("tokens each", "每请求 token"),
+    "request-blocks": ("blocks each", "每请求块数"),
+    "quick-rule": ("rule of thumb", "经验公式"),
+    "wanted-share": ("pool for {count}", "{count} 个占池"),
+    "none": ("none", "无"),
+    "unknown": ("unknown", "未知"),
+    # sentences
+    "pool": ("KV cache {size}", "KV cache {size}"),
+    "pool.missing": ("{size} GiB are missing before the first block of KV cache", "连第一个 KV 块之前就缺 {size} GiB"),
+    "pool.unknown": ("The size of the KV cache is not known.", "KV cache 大小未知。"),
+    "answer": (
+        "{pool}: {concurrency} requests of {length} tokens at once",
+        "{pool}：同时容纳 {concurrency} 个 {length} token 的请求",
+    ),
+    "blocks.of": ("{count}, {tokens} tokens and {size} each", "{count}，每块 {tokens} token、{size}"),
+    "blocks.groups": ("; {count} layer groups share them", "；由 {count} 个层组共用"),
+    "concurrency.of": (
+        "{count} requests of {length} tokens ({blocks} blocks each)",
+        "{count} 个 {length} token 的请求（每个 {blocks} 块）",
+    ),
+    "longest.of": ("{count} tokens", "{count} token"),
+    "longest.none": ("none: not one block is left", "无：一个块都不剩"),
+    "fits": ("{count} at once fit now and after the change", "同时 {count} 个，现在和改后都能容纳"),
+    "fits.perhaps": ("{count} at once fit now; after the change, perhaps", "同时 {count} 个，现在能容纳；改后不一定"),
+    "fits.no-more": ("{count} at once fit now and no longer after the change", "同时 {count} 个，现在能容纳，改后不能"),
+    "fits.never": ("{count} at once do not fit now either", "同时 {count} 个，现在就已容纳不下"),
+    "aside": ("{words} ({aside})", "{words}（{aside}）"),
+    "comma": (", ", "，"),
+    "colon": (": ", "："),
+}  # fmt: skip
+"""Key -> (English, Chinese)."""
+
+
+def say(key: str, lang: Lang, **parts: object) -> str:
+    """The words for a key, its places filled in."""
+    text = LABELS[key][lang == "zh"]
+    return text.format(**parts) if parts else text
+
+
+def sentence(text: str, lang: Lang) -> str:
+    """A sentence of the analysis in the reader's language."""
+    return phrases.chinese(text) if lang == "zh" else text
+
+
+def term_name(term_id: str, lang: Lang) -> str:
+    """The name of a term; a term of a later release keeps its id, in words."""
+    key = f"term.{term_id}"
+    return say(key, lang) if key in LABELS else term_id.replace("_", " ")
+
+
+def basis(term: Term, lang: Lang) -> str:
+    """Where the number comes from, in a word."""
+    return say(f"basis.{term.basis}", lang)
+
+
+def subject(report: LedgerReport, lang: Lang) -> str:
+    """Model, cards, engine and release, as far as they are known."""
+    ledger = report.ledger
+    cards = f"{ledger.devices} x {report.accelerator}" if report.accelerator else ""
+    engine = " ".join(filter(None, (ledger.engine, ledger.version)))
+    return say("comma", lang).join(filter(None, (report.model_name, cards, engine)))
+
+
+def formula(ledger: Ledger, lang: Lang) -> str:
+    """The formula of the release's era, and the era's name."""
+    text = sentence(ledger.formula, lang)
+    return say("aside", lang, words=text, aside=ledger.era) if text and ledger.era else text or ledger.era
+
+
+def answer(ledger: Ledger, lang: Lang) -> str:
+    """The one line to read first: what the KV cache gets, and how many requests it holds."""
+    if ledger.pool is None:
+        return say("pool.unknown", lang)
+    size = ledger.pool.size
+    if size.likely < 0:
+        lacking = Range(low=-size.high, likely=-size.likely, high=-size.low)
+        return say("pool.missing", lang, size=numbers.size(lacking).replace(" GiB", ""))
+    pool = say("pool", lang, size=numbers.size(size))
+    cache = ledger.cache
+    if cache is None or not cache.max_model_len:
+        return pool
+    often = numbers.often(cache.concurrency)
+    return say("answer", lang, pool=pool, concurrency=often, length=f"{cache.max_model_len:,}")
+
+
+def holds(cache: CacheFit, lang: Lang) -> Iterator[tuple[str, str]]:
+    """What the KV cache holds: names and values."""
+    each = numbers.plain_bytes(cache.bytes_per_block)
+    blocks = say("blocks.of", lang, count=numbers.count(cache.blocks), tokens=f"{cache.block_tokens:,}", size=each)
+    if cache.groups > 1:
+        blocks += say("blocks.groups", lang, count=cache.groups)
+    yield say("blocks", lang), blocks
+    yield say("tokens-printed", lang), numbers.count(cache.printed_tokens)
+    if cache.max_model_len:
+        often = say(
+            "concurrency.of",
+            lang,
+            count=numbers.often(cache.concurrency),
+            length=f"{cache.max_model_len:,}",
+            blocks=f"{cache.blocks_per_request:,}",
+        )
+        yield say("concurrency", lang), often
+    longest = cache.longest_request
+    none = longest.high <= 0
+    yield say("longest", lang), say("longest.none" if none else "longest.of", lang, count=numbers.count(longest))
+    yield say("per-token", lang), numbers.plain_bytes(cache.bytes_per_token)
+
+
+def arithmetic(ledger: Ledger, lang: Lang) -> Iterator[tuple[str, str]]:
+    """The formula, and how each term came about that is more than a plain computation."""
+    if ledger.formula or ledger.era:
+        yield say("formula", lang), formula(ledger, lang)
+    for term in (ledger.total, ledger.requested, *ledger.terms, ledger.pool, *ledger.outside):
+        if term and (term.how or term.basis != "computed"):
+            how, word = sentence(term.how, lang), basis(term, lang)
+            yield term_name(term.id, lang), say("aside", lang, words=how, aside=word) if how else word
+
+
+def printed(report: LedgerReport, lang: Lang) -> Iterator[tuple[str, str, str, str]]:
+    """Name, printed, computed and residual of every number that the log has."""
+    for item in report.printed:
+        exact = Range(low=item.value, likely=item.value, high=item.value)
+        computed = residual = say("unknown", lang)
+        if item.computed is not None and item.residual is not None:
+            computed = numbers.quantity(item.computed, item.unit)
+            residual = numbers.difference(item.residual, item.unit)
+        yield term_name(item.id, lang), numbers.quantity(exact, item.unit), computed, residual
+
+
+def solution(one: Solution, lang: Lang) -> tuple[str, str, str, str]:
+    """Goal, what to type, KV cache and concurrency."""
+    pool = numbers.size(one.pool) if one.pool else ""
+    often = numbers.times(one.concurrency) if one.concurrency else ""
+    return one.goal, one.change or say("none", lang), pool, often
+
+
+def planned(plan: Planned, lang: Lang) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Heads and the two rows of a planned change of context length."""
+    heads = [say(key, lang) for key in ("when", "request-tokens", "request-blocks", "quick-rule", "concurrency")]
+    if plan.concurrency:
+        heads.append(say("wanted-share", lang, count=f"{plan.concurrency:,}"))
+    rows = []
+    for key, cost in (("now", plan.now), ("then", plan.then)):
+        row = [say(key, lang), f"{cost.tokens:,}", f"{cost.blocks:,}", f"{cost.quick_blocks:,}", _requests(cost)]
+        if plan.concurrency:
+            row.append(_pool_share(cost, plan.concurrency))
+        rows.append(tuple(row))
+    return heads, rows
+
+
+def fits(plan: Planned, lang: Lang) -> str:
+    """Whether the wanted concurrency still fits; "" when none was named."""
+    if not plan.concurrency:
+        return ""
+    wanted = plan.concurrency
+    if plan.now.requests.likely < wanted:
+        key = "fits.never"
+    elif plan.then.requests.low >= wanted:
+        key = "fits"
+    else:
+        key = "fits.perhaps" if plan.then.requests.high >= wanted else "fits.no-more"
+    return say(key, lang, count=f"{wanted:,}")
+
+
+def settings(used: tuple[Setting, ...], lang: Lang) -> Iterator[tuple[str, str]]:
+    """Who said so, and what: one line per origin, the given ones first."""
+    for origin in dict.fromkeys(item.origin for item in sorted(used, key=lambda item: item.origin == "default")):
+        said = [f"{item.flag} {item.value}".strip() for item in used if item.origin == origin]
+        key = f"origin.{origin}"
+        yield (say(key, lang) if key in LABELS else origin), say("comma", lang).join(said)
+
+
+def _requests(cost: ContextCost) -> str:
+    return numbers.count(cost.requests) if cost.requests.low >= 10 else numbers.times(cost.requests)
+
+
+def _pool_share(cost: ContextCost, wanted: int) -> str:
+    return numbers.percent(wanted / cost.requests.likely) if cost.requests.likely > 0 else "> 100 %"
