@@ -1,0 +1,56 @@
+"""The geometry of a model from its facts."""
+
+from __future__ import annotations
+
+from llmedic.analysis.ledger.geometry import stack, weigh, wrappers
+from llmedic.analysis.ledger.geometry.families import FAMILIES, Family
+from llmedic.analysis.ledger.geometry.fields import Fields, fault
+from llmedic.analysis.ledger.geometry.shape import shape_of
+from llmedic.model.deployment import ModelFacts
+from llmedic.model.geometry import Geometry
+
+DTYPE_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
+
+
+def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometry:
+    """The memory-relevant shape of `model`.
+
+    quantization and dtype are the engine's flags ("" or "auto": as the configuration says).
+    Raises `InputError` for a configuration that is missing, contradictory or absurd.
+    """
+    config = Fields(model.config)
+    text = wrappers.decoder(config)
+    kind = text.text("model_type", default=config.text("model_type"))
+    shape = shape_of(text, kind, FAMILIES.get(kind, Family()))
+    layers = stack.layers(shape)
+    tied = config.flag("tie_word_embeddings", text.flag("tie_word_embeddings", shape.family.tied))
+    bytes_each = activation_bytes(config, text, dtype)
+    unsure = () if kind in FAMILIES else (f"the model type {kind or 'of this model'} is not known",)
+    return Geometry(
+        architecture=(config.words("architectures") or (kind,))[0],
+        layers=tuple(layer.cache for layer in layers),
+        weights=weigh.parts(layers, stack.outside(shape, tied), bytes_each),
+        hidden_size=shape.hidden,
+        vocabulary=shape.vocabulary,
+        query_heads=shape.heads,
+        mlp_width=shape.width,
+        experts=shape.experts,
+        experts_per_token=shape.experts_per_token,
+        expert_width=shape.expert_width,
+        positions=shape.positions,
+        bytes_each=bytes_each,
+        unsure=unsure,
+    )
+
+
+def activation_bytes(config: Fields, text: Fields, dtype: str) -> int:
+    """Bytes of an activation: the flag, else the configuration (vLLM serves float32 checkpoints as 16 bit)."""
+    if dtype and dtype != "auto":
+        name = dtype
+    else:
+        name = config.text("dtype", "torch_dtype") or text.text("dtype", "torch_dtype", default="bfloat16")
+        name = "bfloat16" if name in ("float32", "torch.float32") else name
+    name = name.removeprefix("torch.")
+    if name not in DTYPE_BYTES:
+        raise fault(f"dtype {name[:40]!r} is not one that a model computes in")
+    return DTYPE_BYTES[name]
