@@ -17,7 +17,7 @@ def test_record_is_consistent(item: accelerators.Accelerator) -> None:
     if not item.unified:
         assert 0.84 < item.memory.likely / 2**30 / item.nominal_gb <= 1.0
     assert item.memory.low <= item.memory.likely <= item.memory.high
-    assert item.memory_source and item.date and item.interconnect
+    assert all((item.memory_source, item.date, item.interconnect))
     assert item.per_node >= 1
     assert (item.capability is not None) == (item.vendor == "nvidia")
     assert item.capability is None or item.arch == f"sm_{item.capability * 10:g}"
@@ -108,7 +108,7 @@ def test_by_memory_gives_the_closest_first_and_nothing_for_no_card() -> None:
 @pytest.mark.parametrize(
     ("word", "expected"),
     [("8x H200", (8, "H200")), ("8×H200", (8, "H200")), ("2x4090", (2, "4090")), ("H200 x8", (8, "H200")),
-     ("MI300X:8", (8, "MI300X")), ("MI300X", (1, "MI300X")), ("7900 xtx", (1, "7900 xtx")), 
+     ("MI300X:8", (8, "MI300X")), ("MI300X", (1, "MI300X")), ("7900 xtx", (1, "7900 xtx")),
      (" 2080 Ti ", (1, "2080 Ti")), ("24GB", (1, "24GB"))],
 )  # fmt: skip
 def test_count_before_or_after_the_card(word: str, expected: tuple[int, str]) -> None:
