@@ -21,6 +21,13 @@ class Settings:
     hybrid_manager             layers of different kinds get groups of their own (else all are treated as full)
     state_mode                 "none", "all" or "align": how the state of recurrent layers is kept for prefix caching
     eager                      no CUDA graphs
+    first_engine               the engine of the first releases (V0): one block table, all layers keep all tokens
+    cache_scale_bytes          bytes of the scale beside each cached head of a token (int8_per_token_head: 4)
+    latent_token_bytes         MLA: bytes of a token in a layout that packs values and scales (0: numbers x their bytes)
+    kernel_block_tokens        the attention kernel reads the cache in blocks of this size; hybrids align to it
+    state_chunk_tokens         chunk of the state's kernel, to which state_mode "all" aligns
+    checkpoint_blocks          states kept beside the running one for prefix caching inside a prefill
+    retained_tokens            tokens kept below a sliding window for draft modules that run again
     """
 
     version: tuple[int, ...] = ()
@@ -46,4 +53,11 @@ class Settings:
     eager: bool = False
     lora_slots: int = 0
     lora_rank: int = 0
+    first_engine: bool = False
+    cache_scale_bytes: int = 0
+    latent_token_bytes: int = 0
+    kernel_block_tokens: int = 16
+    state_chunk_tokens: int = 2048
+    checkpoint_blocks: int = 0
+    retained_tokens: int = 0
     notes: tuple[str, ...] = ()
