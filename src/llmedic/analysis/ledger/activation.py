@@ -1,0 +1,132 @@
+"""The peak of activations that vLLM measures before it sizes its cache: one dummy step, then one dummy sampling.
+
+The step computes max_num_batched_tokens tokens; the sampling has one row of logits for each of max_num_seqs requests.
+Both do not overlap in time, so the larger one counts, with what is held through both: hidden states, a multimodal
+model's dummy images, and (since 0.14) the workspace of the mixture layers.
+
+Sources: profile_run, _dummy_run and _dummy_sampler_run in vllm/v1/worker/gpu_model_runner.py (0.8 to 0.33) and
+vllm/v1/worker/gpu/model_runner.py (0.22 to 0.33); vllm/worker/model_runner.py (V0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llmedic.analysis.ledger.ranges import GIB, exact, larger, product, stacked, times
+from llmedic.analysis.ledger.settings import Settings
+from llmedic.knowledge import memory
+from llmedic.model.geometry import Geometry
+from llmedic.model.ledger import Range, Term
+
+EXPERT_WORKSPACE_SINCE = (0, 14)
+"""vllm/v1/worker/workspace.py: the modular kernel's buffers stay allocated; before, each layer frees its own."""
+EXPERT_CHUNK_TOKENS = 32768
+"""VLLM_FUSED_MOE_CHUNK_SIZE: before the workspace a layer computed at most so many tokens at once."""
+NO_WORKSPACE = frozenset({"mxfp4"})
+"""Their kernels bring their own buffers (gpt-oss on Hopper shows none)."""
+FEW_ROWS = 128
+"""Rows of logits under which PyTorch sorts them all at once."""
+QUANTISED_ACTIVATIONS = frozenset({"fp8", "int8", "compressed-tensors", "w8a8"})
+FLOAT32_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a rank is in the pipeline."""
+
+    first: bool = True
+    last: bool = True
+
+
+def activation(geometry: Geometry, settings: Settings, stage: Stage, release: str) -> Term:
+    """The peak of a rank of a pipeline stage."""
+    step = forward(geometry, settings, stage, release)
+    held = [times(memory.figure("activation_rest_gib", release), GIB)]
+    if geometry.multimodal and stage.first:
+        held.append(times(memory.figure("encoder_held_gib", release), GIB))
+    workspace = expert_workspace(geometry, settings)
+    if settings.version and settings.version < EXPERT_WORKSPACE_SINCE:
+        step = stacked((step, exact(workspace)))
+    elif workspace:
+        held.append(Range(low=0, likely=workspace, high=workspace))
+    sampling = sampler(geometry, settings, release) if stage.last else exact(0)
+    size = stacked((larger(step, sampling), *held))
+    if step.likely > sampling.likely:
+        how = f"one step of {settings.max_num_batched_tokens} tokens"
+    else:
+        how = f"sampling {rows(settings)} requests over {geometry.vocabulary} logits"
+    return Term(id="activation", size=size, basis="calibrated", how=how)
+
+
+def rows(settings: Settings) -> int:
+    """Requests of the dummy step."""
+    return min(settings.max_num_seqs, settings.max_num_batched_tokens)
+
+
+def sampler(geometry: Geometry, settings: Settings, release: str) -> Range:
+    """Bytes while the dummy requests are sampled, the hidden states of the step included."""
+    logits = rows(settings) * geometry.vocabulary
+    hidden = settings.max_num_batched_tokens * geometry.hidden_size * geometry.bytes_each
+    if memory.second_runner(geometry.architecture, release):
+        return stacked((times(memory.figure("sampler_bytes_second_runner", release), logits), exact(hidden)))
+    if settings.version and settings.version < (0, 17):
+        few = rows(settings) < FEW_ROWS
+        each = memory.figure("sampler_bytes_few_rows" if few else "sampler_bytes", release)
+        return stacked((times(each, logits), exact(hidden)))
+    buffer = memory.figure("sampler_buffer_rows", release)
+    kept = Range(low=min(buffer.low, rows(settings)), likely=min(buffer.likely, rows(settings)),
+                 high=min(buffer.high, rows(settings)))  # fmt: skip
+    row_bytes = geometry.vocabulary * FLOAT32_BYTES
+    return stacked((times(memory.figure("sampler_bytes", release), logits), times(kept, row_bytes), exact(hidden)))
+
+
+def forward(geometry: Geometry, settings: Settings, stage: Stage, release: str) -> Range:
+    """Bytes of the widest moment of the dummy step: the wider of MLP and attention, and the hidden states beside it.
+
+    A gated MLP holds gate and up (2 x width) and their product (width); an attention layer its queries, keys and
+    values twice (before and after the rotation) and its output.
+    """
+    tensor = settings.tensor_parallel
+    name = "hidden_copies" if stage.last else "hidden_copies_stage"
+    copies = memory.figure("hidden_copies_experts" if geometry.experts else name, release)
+    beside = times(copies, geometry.hidden_size * geometry.bytes_each)
+    mlp = 3 * geometry.mlp_width / tensor * geometry.bytes_each
+    if geometry.quantization in QUANTISED_ACTIVATIONS:
+        mlp += geometry.mlp_width / tensor
+    wide = max(mlp, _attention_width(geometry) / tensor * geometry.bytes_each)
+    return times(stacked((beside, exact(wide))), settings.max_num_batched_tokens)
+
+
+def expert_workspace(geometry: Geometry, settings: Settings) -> float:
+    """Bytes of the two buffers of a mixture layer: outputs of both of its matrix products, for every chosen expert.
+
+    TritonExperts.workspace_shapes in vllm/model_executor/layers/fused_moe/fused_moe.py, 0.12 to 0.19.
+    """
+    if not geometry.experts or geometry.quantization in NO_WORKSPACE:
+        return 0
+    ranks = 1 if settings.expert_parallel else settings.tensor_parallel * settings.data_parallel
+    width, hidden = geometry.expert_width / ranks, geometry.hidden_size
+    tokens = settings.max_num_batched_tokens
+    if settings.version and settings.version < EXPERT_WORKSPACE_SINCE:
+        tokens = min(tokens, EXPERT_CHUNK_TOKENS)
+    each = max(width, hidden) + max(2 * width, hidden)
+    return tokens * geometry.experts_per_token * each * geometry.bytes_each
+
+
+def _attention_width(geometry: Geometry) -> int:
+    """Numbers per token that the widest attention layer holds at once."""
+    widest = 0
+    for layer in geometry.layers:
+        if layer is None or layer.kind in ("state", "mla"):
+            continue
+        queries = geometry.query_heads * layer.head_dim
+        keys_values = layer.kv_heads * (layer.head_dim + (layer.value_dim or layer.head_dim))
+        widest = max(widest, 2 * (queries + keys_values) + queries)
+    return widest
+
+
+def penalty_state(geometry: Geometry, settings: Settings, release: str) -> Range:
+    """Bytes that the second model runner keeps for penalties: a count for every request and vocabulary entry."""
+    if not memory.second_runner(geometry.architecture, release):
+        return exact(0)
+    return product(memory.figure("penalty_state_bytes", release), exact(settings.max_num_seqs * geometry.vocabulary))

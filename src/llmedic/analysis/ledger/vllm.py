@@ -1,0 +1,127 @@
+"""The memory of a vLLM server's tightest rank, from the model, the card and the flags alone.
+
+Pool = requested - weights - LoRA slots - activation peak - memory outside PyTorch [- estimate of CUDA graphs].
+Errors of the terms are independent and add in quadrature (`ranges.total`); within one term they have one cause and
+add up.
+
+Sources: determine_num_available_blocks in vllm/worker/worker.py (V0), determine_available_memory in
+vllm/v1/worker/gpu_worker.py (0.8 to 0.33), memory_profiling in vllm/utils/mem_utils.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llmedic.analysis.ledger.activation import Stage, activation, penalty_state
+from llmedic.analysis.ledger.graphs import graphs, inside
+from llmedic.analysis.ledger.lora import lora
+from llmedic.analysis.ledger.ranges import GIB, exact, gib, less, stacked, times, total
+from llmedic.analysis.ledger.requested import requested
+from llmedic.analysis.ledger.settings import Settings
+from llmedic.analysis.ledger.weights import stage_weights
+from llmedic.knowledge import memory
+from llmedic.model.geometry import Geometry
+from llmedic.model.ledger import Range, Term
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What the memory of a server depends on in a card.
+
+    total_bytes  as the driver reports it; compute_capability: None where nobody said
+    unified      memory shared with the host (GB10, Jetson), where others take and give back while vLLM measures
+    """
+
+    total_bytes: Range
+    compute_capability: float | None = None
+    unified: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The terms of the tightest rank; `outside` is taken beside the requested memory."""
+
+    requested: Term
+    terms: tuple[Term, ...]
+    outside: tuple[Term, ...]
+    pool: Term
+
+
+def terms(
+    geometry: Geometry, settings: Settings, card: Card, *, offload_bytes: float = 0, reserved_bytes: float = 0
+) -> Memory:
+    """Every term of the rank whose pool is smallest.
+
+    offload_bytes   weights of a rank that --cpu-offload-gb keeps in the host's memory
+    reserved_bytes  --mm-ipc-gpu-memory-gb, taken off the pool last
+    """
+    ranks = [
+        _rank(geometry, settings, card, stage, offload_bytes, reserved_bytes)
+        for stage in range(settings.pipeline_parallel)
+    ]
+    return min(ranks, key=lambda rank: rank.pool.size.likely)
+
+
+def _rank(geometry: Geometry, settings: Settings, card: Card, stage: int, offload: float, reserved: float) -> Memory:
+    release = ".".join(map(str, settings.version))
+    place = Stage(first=stage == 0, last=stage == settings.pipeline_parallel - 1)
+    budget = requested(card.total_bytes, settings)
+    weights = stage_weights(geometry, settings, stage, release)
+    if offload:
+        weights = _offloaded(weights, offload)
+    taken = [weights, activation(geometry, settings, place, release), non_torch(geometry, settings, card, release)]
+    if settings.lora_slots:
+        taken.insert(1, lora(geometry, settings))
+    outside: tuple[Term, ...] = ()
+    if not settings.eager:
+        captured = graphs(geometry, settings, release)
+        if inside(geometry, settings, release):
+            taken.append(captured)
+        else:
+            outside = (captured,)
+    if reserved:
+        taken.append(Term(id="media_decoder", size=exact(reserved), basis="given", how="--mm-ipc-gpu-memory-gb"))
+    return Memory(requested=budget, terms=tuple(taken), outside=outside, pool=_pool(budget, taken, settings, reserved))
+
+
+def _pool(budget: Term, taken: list[Term], settings: Settings, reserved: float) -> Term:
+    if settings.cache_bytes:
+        size = exact(settings.cache_bytes - reserved)
+        return Term(id="kv_cache", size=size, basis="given", how="--kv-cache-memory-bytes")
+    size = less(budget.size, total(term.size for term in taken))
+    how = " - ".join([gib(budget.size), *(gib(term.size) for term in taken)])
+    return Term(id="kv_cache", size=size, basis="calibrated", how=how)
+
+
+def _offloaded(weights: Term, offload: float) -> Term:
+    """Weights less what the host's memory holds, which is at most all of them."""
+    size = Range(low=max(weights.size.low - offload, 0), likely=max(weights.size.likely - offload, 0),
+                 high=max(weights.size.high - offload, 0))  # fmt: skip
+    return Term(
+        id=weights.id, size=size, basis=weights.basis, how=f"{weights.how} - {offload / GIB:.2f} GiB in host memory"
+    )
+
+
+def non_torch(geometry: Geometry, settings: Settings, card: Card, release: str) -> Term:
+    """Memory that PyTorch does not know of: communication buffers, compiled kernels, and what outlives profiling."""
+    parts = [
+        times(memory.figure(_communication(settings, card), release), GIB),
+        penalty_state(geometry, settings, release),
+    ]
+    if any(layer is not None and layer.kind == "state" for layer in geometry.layers):
+        parts.append(times(memory.figure("state_kernels_gib", release), GIB))
+    if card.unified:
+        parts.append(times(memory.figure("non_torch_unified_gib", release), GIB))
+    how = (
+        f"measured with {settings.tensor_parallel} tensor parallel ranks"
+        if settings.tensor_parallel > 1
+        else "measured"
+    )
+    return Term(id="non_torch", size=stacked(parts), basis="calibrated", how=how)
+
+
+def _communication(settings: Settings, card: Card) -> str:
+    if settings.tensor_parallel > 1:
+        fast = card.compute_capability is not None and card.compute_capability in (9.0, 10.0, 10.3)
+        return "non_torch_tensor_nvlink_gib" if fast else "non_torch_tensor_gib"
+    return "non_torch_stage_gib" if settings.pipeline_parallel > 1 else "non_torch_gib"

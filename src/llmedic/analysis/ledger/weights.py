@@ -1,0 +1,101 @@
+"""Bytes of weights on each rank: how tensor, expert and pipeline parallelism divide the parts of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from llmedic.analysis.ledger.ranges import GIB, product, stacked, times
+from llmedic.analysis.ledger.settings import Settings
+from llmedic.analysis.ledger.stages import stages
+from llmedic.knowledge import memory
+from llmedic.model.geometry import Geometry, WeightPart
+from llmedic.model.ledger import Range, Term
+
+VOCABULARY_ROWS = 64
+"""vLLM pads the rows of embedding and lm head to a multiple of it (vocab_parallel_embedding.py)."""
+LAST_STAGE = frozenset({"lm head", "draft"})
+UNSURE_FACTOR = 0.05
+"""Share by which weights may be off when the configuration left something to be assumed."""
+
+
+def stage_weights(geometry: Geometry, settings: Settings, stage: int, release: str) -> Term:
+    """The weights of one rank of a pipeline stage, scales and padding included."""
+    parts = _parts(geometry, settings, stage)
+    plain = sum(rank_bytes(part, geometry, settings) for part in parts if part.split != "expert")
+    experts = sum(rank_bytes(part, geometry, settings) for part in parts if part.split == "expert")
+    factor = memory.figure("weights_factor_quantised" if geometry.quantization else "weights_factor", release)
+    if geometry.unsure:
+        factor = Range(low=factor.low - UNSURE_FACTOR, likely=factor.likely, high=factor.high + UNSURE_FACTOR)
+    padding = memory.figure("expert_factor_mxfp4" if geometry.quantization == "mxfp4" else "weights_factor", release)
+    rest = times(memory.figure("weights_rest_gib", release), GIB)
+    size = stacked(
+        (times(factor, plain), product(padding, times(factor, experts)) if experts else times(factor, 0), rest)
+    )
+    whole = sum(part.bytes for part in geometry.weights)
+    return Term(id="weights", size=size, basis="computed", how=_how(whole, settings))
+
+
+def rank_bytes(part: WeightPart, geometry: Geometry, settings: Settings) -> float:
+    """The bytes of one part on one rank (get_tensor_model_parallel_rank's share, FusedMoEParallelConfig.make)."""
+    tensor = settings.tensor_parallel
+    match part.split:
+        case "none":
+            return part.bytes
+        case "key-value":
+            heads = _kv_heads(geometry, part)
+            return part.bytes * max(1, heads // tensor) / heads if heads else part.bytes / tensor
+        case "expert":
+            return part.bytes * _expert_share(geometry, settings)
+        case "vocabulary":
+            rows = max(geometry.vocabulary, 1)
+            return part.bytes * ceil(rows / VOCABULARY_ROWS) * VOCABULARY_ROWS / rows / tensor
+        case _:
+            return part.bytes / tensor
+
+
+def _expert_share(geometry: Geometry, settings: Settings) -> float:
+    """Experts are divided over tensor and data parallel ranks together, by width or as whole experts."""
+    ranks = settings.tensor_parallel * settings.data_parallel
+    if settings.expert_parallel and geometry.experts:
+        return ceil(geometry.experts / ranks) / geometry.experts
+    return 1 / ranks
+
+
+def _kv_heads(geometry: Geometry, part: WeightPart) -> int:
+    if part.layer is None or part.layer >= len(geometry.layers):
+        return 0
+    layer = geometry.layers[part.layer]
+    return layer.kv_heads if layer else 0
+
+
+def _parts(geometry: Geometry, settings: Settings, stage: int) -> Sequence[WeightPart]:
+    """The parts on a stage: its layers; the embedding on the first; norm, lm head and draft on the last.
+
+    The last stage holds the embedding too where there is no lm head of its own (tied weights).
+    """
+    held = stages(len(geometry.layers), 0, settings)
+    last = stage == len(held) - 1
+    tied = all(part.name != "lm head" for part in geometry.weights)
+    draft = geometry.draft_weights if settings.speculative_tokens and last else ()
+
+    def here(part: WeightPart) -> bool:
+        if part.layer is not None:
+            return part.layer in held[stage]
+        if part.name == "embedding":
+            return stage == 0 or (last and tied)
+        if part.name in LAST_STAGE:
+            return last
+        return True
+
+    return (*(part for part in geometry.weights if here(part)), *draft)
+
+
+def _how(whole: float, settings: Settings) -> str:
+    ranks = {
+        "tensor": settings.tensor_parallel,
+        "pipeline": settings.pipeline_parallel,
+        "data": settings.data_parallel,
+    }
+    over = ", ".join(f"{name} {count}" for name, count in ranks.items() if count > 1)
+    return f"{whole / GIB:.2f} GiB" + (f" over {over} parallel ranks" if over else "")
