@@ -21,6 +21,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FACTORS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
+_SIZE = re.compile(r"(?P<number>\d{1,18}(?:\.\d{1,6})?)\s*(?P<unit>[kKmMgGtT]?)(?P<rest>i?[bB]|)", re.ASCII)
+_LARGEST_BYTES = 2**60
+_TOKENS = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,12})([kK]?)", re.ASCII)
+_MOST_TOKENS = 10**9
 _LONGEST_S = 366 * 86400.0
 _READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -34,6 +38,27 @@ def duration(text: str | float) -> float:
     if seconds > _LONGEST_S:
         raise click.BadParameter(f"{str(text)[:20]!r} is longer than a year: write 15s, 1m or 24h")
     return seconds
+
+
+def size(text: str | int) -> int:
+    """Option type: bytes of a size such as 35.34GiB, 512MiB or 24G; only MB, GB and TB are powers of ten."""
+    match = _SIZE.fullmatch(str(text).strip())
+    if match is None:
+        raise click.BadParameter(f"{str(text)[:20]!r} is not a size: write 35.34GiB, 512MiB or a number of bytes")
+    base = 1000.0 if match["rest"].upper() == "B" else 1024.0
+    number = float(match["number"]) * base ** " KMGT".index(match["unit"].upper() or " ")
+    if not 1 <= number < _LARGEST_BYTES:
+        raise click.BadParameter(f"{str(text)[:20]!r} is no size that memory has: write 35.34GiB or 512MiB")
+    return round(number)
+
+
+def tokens(text: str | int) -> int:
+    """Option type: a number of tokens; as vLLM reads them, 16k is 16,000 and 16K is 16,384."""
+    match = _TOKENS.fullmatch(str(text).strip())
+    number = int(match[1].replace(",", "")) * {"": 1, "k": 1000, "K": 1024}[match[2]] if match else 0
+    if not 0 < number <= _MOST_TOKENS:
+        raise click.BadParameter(f"{str(text)[:20]!r} is not a number of tokens: write 16000 or 16k")
+    return number
 
 
 def combine(*options: Callable[[F], F]) -> Callable[[F], F]:

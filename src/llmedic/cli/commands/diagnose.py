@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from llmedic import errors
-from llmedic.cli import options
+from llmedic.cli import options, screen
 from llmedic.model.plain import plain
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def _once(request: DiagnoseRequest, style: str, fail_on: str, *, verbose: bool, 
 
     progress = _progress if verbose else _quiet
     found = diagnose.diagnose(request, progress=progress, answer=at_terminal(request.lang) if ask else None)
-    click.echo(show(found.verdict, style, request.lang, width=_width(), colour=_colour()), nl=False)
+    click.echo(show(found.verdict, style, request.lang, width=screen.width(), colour=screen.colour()), nl=False)
     diagnose.remember(request, found)
     return exit_code(found.verdict, fail_on)
 
@@ -135,15 +134,3 @@ def _progress(line: str) -> None:
 
 def _quiet(line: str) -> None:
     del line
-
-
-def _colour() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-
-
-def _width() -> int:
-    """80 columns, or what the terminal has, up to a line that is still read easily."""
-    import shutil
-
-    columns = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
-    return max(60, min(columns, 100))

@@ -75,6 +75,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "goal": ("setting", "参数"),
     "set": ("set", "设为"),
     "concurrency": ("at once", "并发"),
+    "why": ("why", "原因"),
     "blocks": ("blocks", "块"),
     "tokens": ("tokens", "token"),
     "tokens-printed": ("tokens, as printed", "token（打印口径）"),
@@ -111,6 +112,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "fits.never": ("{count} at once do not fit now either", "同时 {count} 个，现在就已容纳不下"),
     "aside": ("{words} ({aside})", "{words}（{aside}）"),
     "comma": (", ", "，"),
+    "semicolon": ("; ", "；"),
     "colon": (": ", "："),
 }  # fmt: skip
 """Key -> (English, Chinese)."""

@@ -1,0 +1,159 @@
+"""An engine's own flags among our options: `llmedic ledger MODEL --max-model-len 16000` needs no quoting.
+
+Every word that starts with a dash is an option of ours or a flag that the engine is known to have; anything else is an
+error with the nearest spelling, so that a misspelt flag is never taken for one that does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from llmedic import errors
+
+if TYPE_CHECKING:
+    from llmedic.knowledge.flags import FlagSpec
+
+ENGINES = ("vllm", "sglang", "llama.cpp", "tgi")
+DEFAULT_ENGINE = ENGINES[0]
+_SWITCH_WORDS = ("true", "false")
+
+
+class Command(click.Command):
+    """A command that takes an engine's flags beside its own options, and hands them over as the parameter `flags`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the engine's flags out, then parse what is ours."""
+        own = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
+        ours, theirs = split(args, {name: not option.is_flag for option in own for name in option.opts})
+        rest = super().parse_args(ctx, ours)
+        ctx.params["flags"] = theirs
+        return rest
+
+
+def split(words: Sequence[str], takes_value: dict[str, bool]) -> tuple[list[str], tuple[str, ...]]:
+    """Our words and the engine's, each in the order typed.
+
+    takes_value   our options, and whether each is followed by a value
+
+    Raises:
+        UsageError: a flag is neither ours nor the engine's, or lacks its value.
+    """
+    ours: list[str] = []
+    theirs: list[str] = []
+    at = 0
+    engines, version = _engines(words), _value(words, "--engine-version")
+    while at < len(words):
+        word = words[at]
+        name, equals, _ = word.partition("=")
+        if word == "--" or not _is_flag(word):
+            into, length = ours, 1
+        elif name in takes_value:
+            into, length = ours, 2 if takes_value[name] and not equals else 1
+        else:
+            spec, is_yes = _known(name, engines, version, takes_value)
+            into, length = theirs, 1 if equals else _length(name, words[at + 1 : at + 2], spec, is_yes=is_yes)
+        into += words[at : at + length]
+        at += length
+    return ours, tuple(theirs)
+
+
+def guess(*, is_gguf: bool, is_told: bool) -> str:
+    """The engine where none is named: "" where a log or a command line will tell."""
+    if is_told:
+        return ""
+    return "llama.cpp" if is_gguf else DEFAULT_ENGINE
+
+
+def _engines(words: Sequence[str]) -> tuple[str, ...]:
+    """Whose flags can be meant."""
+    told = any(_value(words, option) for option in ("--log", "--args"))
+    engine = _value(words, "--engine") or guess(is_gguf=any(map(is_gguf, words)), is_told=told)
+    return (engine,) if engine in ENGINES else ENGINES
+
+
+def is_gguf(word: str) -> bool:
+    """Whether a word names a file that only llama.cpp usually serves."""
+    return word.lower().endswith(".gguf")
+
+
+def _value(words: Sequence[str], option: str) -> str:
+    """The value that follows an option of ours, wherever it stands."""
+    found = ""
+    for word, following in zip(words, [*words, ""][1:], strict=True):
+        name, equals, value = word.partition("=")
+        if name == option:
+            found = value if equals else following
+    return found
+
+
+def _is_flag(word: str) -> bool:
+    return len(word) > 1 and word[0] == "-" and not word[1].isdigit()
+
+
+def _known(name: str, engines: Iterable[str], version: str, ours: Iterable[str]) -> tuple[FlagSpec, bool]:
+    """The setting that a spelling stands for, and whether it switches it on or takes a value."""
+    from llmedic.knowledge import flags
+
+    for engine in engines:
+        found = _spelled(name, engine)
+        if found is None:
+            continue
+        if not flags.exists(found[0].name, engine, version):
+            raise errors.UsageError(
+                f"{name}: {engine} {version} has no such flag",
+                hint=f"is it another release? --engine-version {version} was given",
+            )
+        return found
+    raise errors.UsageError(f"no such flag: {name}", hint=_hint(name, tuple(engines), ours))
+
+
+def _spelled(name: str, engine: str) -> tuple[FlagSpec, bool] | None:
+    """vLLM and SGLang take --max_num_seqs for --max-num-seqs, and --a.b for a part of --a."""
+    from llmedic.knowledge import flags
+
+    table = flags.by_spelling(engine)
+    head = name.partition(".")[0]
+    return table.get(name) or table.get(head) or (table.get(head.replace("_", "-")) if head[:2] == "--" else None)
+
+
+def _length(name: str, following: Sequence[str], spec: FlagSpec, *, is_yes: bool) -> int:
+    """How many words a flag takes, itself included. Raises UsageError where its value is missing."""
+    if spec.type == "bool" or not is_yes:
+        return 2 if following and following[0].lower() in _SWITCH_WORDS else 1
+    if not following or _is_flag(following[0]):
+        raise errors.UsageError(f"{name} needs a value", hint=f"{name} VALUE")
+    return 2
+
+
+def _hint(name: str, engines: tuple[str, ...], ours: Iterable[str]) -> str:
+    import difflib
+
+    from llmedic.knowledge import flags
+
+    others = [engine for engine in ENGINES if engine not in engines and _spelled(name, engine)]
+    if others:
+        return f"it is a flag of {' and '.join(others)}: add --engine {others[0]}"
+    known = {*ours, *(spelled for engine in engines for spelled in flags.by_spelling(engine))}
+    near = difflib.get_close_matches(name.lower().replace("_", "-"), sorted(known), n=2, cutoff=0.75)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return "a flag that llmedic does not know can be given in --args, where the whole command line may stand"
+
+
+def typed(setting: str, value: Any, engine: str) -> tuple[str, ...]:
+    """A setting as a user would type it for the engine; nothing for None.
+
+    Raises:
+        UsageError: the engine has no such setting.
+    """
+    from llmedic.knowledge import flags
+
+    if value is None:
+        return ()
+    spelled = flags.typed(setting, engine or DEFAULT_ENGINE)
+    if not spelled:
+        raise errors.UsageError(f"{engine} has no flag for {setting.replace('_', ' ')}")
+    return (spelled, str(value))
