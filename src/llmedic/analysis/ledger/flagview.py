@@ -1,0 +1,52 @@
+"""Flags of a deployment by name, as the numbers and words that an engine makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from llmedic.errors import InputError
+from llmedic.model.deployment import Deployment, FlagValue
+
+_NO = ("off", "false", "0", "no", "none", "disabled")
+
+
+class Flags:
+    """What was set, by engine-neutral name; every reader takes several names, the first one that is set counts."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._values: Mapping[str, FlagValue] = {flag.name: flag.value for flag in deployment.flags}
+
+    def given(self, *names: str) -> bool:
+        """Whether one of them is set to something."""
+        return self.value(*names) is not None
+
+    def value(self, *names: str) -> FlagValue:
+        """The value of the first one that is set."""
+        return next((self._values[name] for name in names if self._values.get(name) is not None), None)
+
+    def word(self, *names: str, default: str = "") -> str:
+        """As text in lower case."""
+        found = self.value(*names)
+        return default if found is None else str(found).strip().lower()
+
+    def number(self, *names: str, default: float = 0.0, low: float = 0.0) -> float:
+        """As a number. Raises InputError when it is none, or below `low`."""
+        found = self.value(*names)
+        if found is None:
+            return default
+        try:
+            number = float(found)
+        except ValueError:
+            raise InputError(f"{names[0]}: {found!r} is not a number") from None
+        if not low <= number < float("inf"):
+            raise InputError(f"{names[0]}: {found} is out of range", hint=f"give a number from {low:g} up")
+        return number
+
+    def count(self, *names: str, default: int = 0, low: int = 0) -> int:
+        """As a whole number, cut. Raises InputError as `number` does."""
+        return int(self.number(*names, default=default, low=low))
+
+    def switch(self, *names: str, default: bool = False) -> bool:
+        """As yes or no ("on", "off", "1", a bare flag)."""
+        found = self.value(*names)
+        return default if found is None else str(found).strip().lower() not in _NO
