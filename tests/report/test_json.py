@@ -4,53 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import schema
 
 from llmedic.model.evidence import Gap
 from llmedic.model.verdict import Verdict
 from llmedic.report import json as renderer
 
-SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "docs" / "reference" / "verdict-1.schema.json").read_text(encoding="utf-8")
-)
-TYPES = {"object": dict, "array": list, "string": str, "number": int | float, "null": type(None)}
+SCHEMA = schema.load("verdict-1")
 
 
-def problems(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
-    """What in the value the schema does not allow: the few keywords that ours uses."""
-    if "$ref" in schema:
-        return problems(value, SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], at)
-    if "oneOf" in schema:
-        fitting = [branch for branch in schema["oneOf"] if not problems(value, branch, at)]
-        return [] if len(fitting) == 1 else [f"{at}: fits {len(fitting)} of the branches"]
-    if "const" in schema:
-        return [] if value == schema["const"] else [f"{at}: is not {schema['const']}"]
-    if "enum" in schema:
-        return [] if value in schema["enum"] else [f"{at}: {value} is none of {schema['enum']}"]
-    if not isinstance(value, TYPES[schema["type"]]):
-        return [f"{at}: not of type {schema['type']}"]
-    found: list[str] = []
-    if isinstance(value, dict):
-        allowed = schema["properties"]
-        found += [f"{at}: lacks {key}" for key in schema["required"] if key not in value]
-        found += [f"{at}: {key} is not allowed" for key in value if key not in allowed]
-        for key in value.keys() & allowed.keys():
-            found += problems(value[key], allowed[key], f"{at}.{key}")
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            found += problems(item, schema["items"], f"{at}[{position}]")
-    elif isinstance(value, str):
-        found += [f"{at}: too short"] if len(value) < schema.get("minLength", 0) else []
-    elif isinstance(value, int | float) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-        found.append(f"{at}: {value} out of bounds")
-    return found
+def problems(value: Any) -> list[str]:
+    return schema.problems(value, SCHEMA, SCHEMA)
 
 
 def test_every_verdict_fits_the_schema(verdict: Verdict) -> None:
-    assert problems(json.loads(renderer.render(verdict)), SCHEMA) == []
+    assert problems(json.loads(renderer.render(verdict))) == []
 
 
 def test_the_check_itself_finds_what_is_wrong(incident: Verdict) -> None:
@@ -60,7 +31,7 @@ def test_the_check_itself_finds_what_is_wrong(incident: Verdict) -> None:
     document["causes"][1]["confidence"] = 1.5
     del document["gaps"][0]["how"]
 
-    found = "\n".join(problems(document, SCHEMA))
+    found = "\n".join(problems(document))
 
     for part in ("$.health: fine", "$.causes[0].change: fits 0", "$.causes[1].confidence", "$.gaps[0]: lacks how"):
         assert part in found
