@@ -1,0 +1,213 @@
+"""Draws up the account: from a deployment and what its log printed to everything that a ledger shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from llmedic.analysis.ledger import balance, geometry, llamacpp, settings, sglang, solve, startup, tgi
+from llmedic.analysis.ledger.candidate import Candidate, Load
+from llmedic.analysis.ledger.ranges import GIB, exact
+from llmedic.analysis.ledger.vllm import Card
+from llmedic.errors import UsageError
+from llmedic.knowledge import accelerators
+from llmedic.model.deployment import Deployment, HardwareFacts
+from llmedic.model.evidence import Gap, LogEvent
+from llmedic.model.geometry import Geometry
+from llmedic.model.ledger import ContextCost, Ledger, LedgerReport, Planned, Printed, Range, Term
+
+OTHERS = {"sglang": sglang.ledger, "llama.cpp": llamacpp.ledger, "ollama": llamacpp.ledger, "tgi": tgi.ledger}
+QUICK_MOST_BLOCKS = 256
+"""The rule of thumb of a published incident review: min(256, ceil(1.2 x tokens / 32) + 4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is asked beside the ledger itself.
+
+    available_bytes  the size of the KV cache on one device, where it is known
+    """
+
+    available_bytes: int | None = None
+    context_tokens: int | None = None
+    concurrency: int | None = None
+    plan_context: int | None = None
+    solve: Sequence[str] = ()
+
+    @property
+    def load(self) -> Load | None:
+        """The load that has to fit; one request where only its length is known."""
+        return (
+            None
+            if self.context_tokens is None
+            else Load(concurrency=self.concurrency or 1, context_tokens=self.context_tokens)
+        )
+
+
+def of(deployment: Deployment, events: Sequence[LogEvent] = (), wanted: Wanted | None = None) -> LedgerReport:
+    """The ledger of a deployment.
+
+    Raises:
+        InputError: the model's configuration cannot be one.
+        UsageError: a setting cannot be one, or something was asked that this engine's ledger does not answer.
+    """
+    wanted = wanted or Wanted()
+    found = startup.printed(events)
+    card = card_of(deployment.hardware, found)
+    shape = _geometry(deployment)
+    if shape is None:
+        return LedgerReport(ledger=_printed_only(deployment, found, card), model_name=deployment.model.name,
+                            accelerator=deployment.hardware.accelerator, printed=found)  # fmt: skip
+    if deployment.engine in OTHERS:
+        return _other(deployment, shape, card, found, wanted)
+    return _vllm(deployment, shape, card, found, wanted)
+
+
+def card_of(hardware: HardwareFacts, found: Sequence[Printed] = ()) -> Card | None:
+    """The card: its total as printed or given, else what servers see of one of that name."""
+    known = accelerators.find(hardware.accelerator) if hardware.accelerator else None
+    printed = next((one.value for one in found if one.id == "total"), None)
+    capability = hardware.compute_capability or (known.capability if known else None)
+    unified = known.unified if known else False
+    if printed is not None:
+        total = startup.rounded(printed)
+    elif hardware.memory_gib:
+        total = exact(hardware.memory_gib * GIB)
+    elif known is not None:
+        total = known.memory
+    else:
+        return None
+    return Card(total_bytes=total, compute_capability=capability, unified=unified)
+
+
+def quick_blocks(tokens: int) -> int:
+    """Blocks of one request by the rule of thumb."""
+    return min(QUICK_MOST_BLOCKS, ceil(tokens * 1.2 / 32) + 4)
+
+
+def _geometry(deployment: Deployment) -> Geometry | None:
+    model = deployment.model
+    if not model.config and not model.tensors:
+        return None
+    words = {flag.name: flag.value for flag in deployment.flags}
+    quantization, dtype = words.get("quantization"), words.get("dtype")
+    return geometry.of(
+        model,
+        quantization=quantization if isinstance(quantization, str) else "",
+        dtype=dtype if isinstance(dtype, str) else "",
+    )
+
+
+def _vllm(
+    deployment: Deployment, shape: Geometry, card: Card | None, found: tuple[Printed, ...], wanted: Wanted
+) -> LedgerReport:
+    resolved = settings.resolve(deployment, shape)
+    nothing = balance.Known(terms={})
+    computed = balance.candidate(shape, resolved, card, deployment, nothing)
+    beside = startup.beside(found, balance.ledger(computed, deployment, card, nothing, None))
+    known = _known(found, wanted)
+    server = balance.candidate(shape, resolved, card, deployment, known)
+    whole = balance.ledger(server, deployment, card, known, wanted.load)
+    return LedgerReport(
+        ledger=whole,
+        model_name=deployment.model.name,
+        accelerator=deployment.hardware.accelerator,
+        settings=balance.shown(resolved, deployment),
+        printed=beside,
+        solutions=_solutions(server, deployment, card, wanted),
+        planned=_planned(server, whole, wanted),
+    )
+
+
+def _known(found: Sequence[Printed], wanted: Wanted) -> balance.Known:
+    sizes: Mapping[str, Range] = {one.id: startup.rounded(one.value) for one in found if one.unit == "bytes"}
+    free = next((one.value for one in found if one.id == "free"), None)
+    if wanted.available_bytes is not None:
+        pool = exact(wanted.available_bytes)
+        return balance.Known(terms=sizes, pool=pool, pool_basis="given", free_bytes=free)
+    return balance.Known(terms=sizes, pool=sizes.get("kv_cache"), free_bytes=free)
+
+
+def _solutions(server: Candidate, deployment: Deployment, card: Card | None, wanted: Wanted):  # type: ignore[no-untyped-def]
+    if not wanted.solve:
+        return ()
+    if card is None:
+        raise UsageError("--solve needs a card", hint="add --gpu NAME")
+    question = solve.Question(
+        base=server,
+        load=wanted.load or Load(concurrency=wanted.concurrency or 1, context_tokens=server.settings.max_model_len),
+        model=deployment.model,
+        engine=deployment.engine,
+        version=deployment.version,
+        devices=deployment.hardware.count,
+    )
+    return solve.solve(question, wanted.solve)
+
+
+def _planned(server: Candidate, whole: Ledger, wanted: Wanted) -> Planned | None:
+    if wanted.context_tokens is None or wanted.plan_context is None or whole.pool is None:
+        return None
+    return Planned(
+        now=_cost(server, whole.pool.size, wanted.context_tokens),
+        then=_cost(server, whole.pool.size, wanted.plan_context),
+        concurrency=wanted.concurrency,
+    )
+
+
+def _cost(server: Candidate, pool: Range, tokens: int) -> ContextCost:
+    plan = server.plan()
+    each = plan.blocks_per_request(tokens)
+    counts = [plan.blocks(size) // each if each else 0 for size in (pool.low, pool.likely, pool.high)]
+    return ContextCost(
+        tokens=tokens,
+        blocks=each,
+        quick_blocks=quick_blocks(tokens),
+        requests=Range(low=counts[0], likely=counts[1], high=counts[2]),
+    )
+
+
+def _other(
+    deployment: Deployment, shape: Geometry, card: Card | None, found: tuple[Printed, ...], wanted: Wanted
+) -> LedgerReport:
+    if wanted.solve or wanted.plan_context or wanted.available_bytes:
+        raise UsageError(
+            f"--solve, --plan-context and --available are not there for {deployment.engine}",
+            hint="they are for --engine vllm",
+        )
+    total = None if card is None else Term(id="total", size=card.total_bytes, basis="given")
+    whole = OTHERS[deployment.engine](shape, deployment, total)
+    return LedgerReport(
+        ledger=whole,
+        model_name=deployment.model.name,
+        accelerator=deployment.hardware.accelerator,
+        printed=startup.beside(found, whole),
+    )
+
+
+def _printed_only(deployment: Deployment, found: tuple[Printed, ...], card: Card | None) -> Ledger:
+    """What the log says by itself, where the model's shape is not known."""
+    sizes = {one.id: startup.rounded(one.value) for one in found if one.unit == "bytes"}
+    terms = tuple(
+        Term(id=name, size=sizes[name], basis="printed")
+        for name in ("consumed", "weights", "activation", "non_torch", "cuda_graphs_estimate")
+        if name in sizes and not (name == "weights" and "consumed" in sizes)
+    )
+    pool = Term(id="kv_cache", size=sizes["kv_cache"], basis="printed") if "kv_cache" in sizes else None
+    why = (
+        f"{deployment.model.name} is not in the catalogue" if deployment.model.name else "nobody said which model it is"
+    )
+    gap = Gap(what="the model's shape", why=why, how="llmedic ledger MODEL_DIRECTORY --log LOG")
+    return Ledger(
+        engine=deployment.engine,
+        version=deployment.version,
+        era="",
+        formula="",
+        devices=1,
+        total=None if card is None else Term(id="total", size=card.total_bytes, basis="printed"),
+        requested=Term(id="requested", size=sizes["requested"], basis="printed") if "requested" in sizes else None,
+        terms=terms,
+        pool=pool,
+        starts="no" if pool is not None and pool.size.high <= 0 else "unknown",
+        gaps=(gap,),
+    )

@@ -1,0 +1,92 @@
+"""One combination of a model, a card and settings of vLLM, and whether a load fits it: what a search tries out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from llmedic.analysis.ledger import cache, vllm
+from llmedic.analysis.ledger.settings import Settings
+from llmedic.model.geometry import Geometry
+from llmedic.model.ledger import Range
+
+Fits = Literal["yes", "perhaps", "no"]
+"""Whether it fits with the whole interval of the pool, with the likely pool only, or not even with that."""
+ALWAYS_FREE_BYTES = 0.3 * 2**30
+"""A driver context and what else lives on a card beside the engine's own share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """So many requests at once, each of so many tokens (prompt and answer)."""
+
+    concurrency: int
+    context_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A server that could be started. known_pool: bytes, where they were printed or given and nothing is to be changed."""
+
+    geometry: Geometry
+    settings: Settings
+    card: vllm.Card
+    offload_bytes: float = 0.0
+    reserved_bytes: float = 0.0
+    known_pool: Range | None = None
+
+    def memory(self) -> vllm.Memory:
+        """The terms of the tightest rank."""
+        return vllm.terms(
+            self.geometry,
+            self.settings,
+            self.card,
+            offload_bytes=self.offload_bytes,
+            reserved_bytes=self.reserved_bytes,
+        )
+
+    def pool(self) -> Range:
+        """Bytes of the KV cache on one device; negative where nothing is left."""
+        return self.known_pool or self.memory().pool.size
+
+    def plan(self) -> cache.CachePlan:
+        """How the cache is laid out."""
+        return cache.plan(self.geometry, self.settings)
+
+    def changed(self, **settings: object) -> Candidate:
+        """The same with other settings; the pool is computed anew, shifted by what the known one differs from it."""
+        other = replace(self, settings=replace(self.settings, **settings), known_pool=None)  # type: ignore[arg-type]
+        if self.known_pool is None:
+            return other
+        shift = other.memory().pool.size.likely - replace(self, known_pool=None).memory().pool.size.likely
+        known = self.known_pool
+        moved = Range(low=known.low + shift, likely=known.likely + shift, high=known.high + shift)
+        return replace(other, known_pool=moved)
+
+
+def starts(candidate: Candidate) -> Fits:
+    """Whether the engine's own check passes: one request of max_model_len fits the pool."""
+    pool, plan, length = candidate.pool(), candidate.plan(), candidate.settings.max_model_len
+    if plan.refusal or not plan.fits(pool.likely, length):
+        return "perhaps" if not plan.refusal and plan.fits(pool.high, length) else "no"
+    return "yes" if plan.fits(pool.low, length) else "perhaps"
+
+
+def holds(candidate: Candidate, load: Load) -> Fits:
+    """Whether a load fits at once without preemption, on a server that starts."""
+    began = starts(candidate)
+    if began == "no" or load.concurrency > candidate.settings.max_num_seqs:
+        return "no"
+    plan, pool = candidate.plan(), candidate.pool()
+    needed = load.concurrency * plan.blocks_per_request(load.context_tokens) + (1 if plan.rules.null_block else 0)
+    if needed > plan.blocks(pool.high):
+        return "no"
+    return "yes" if began == "yes" and needed <= plan.blocks(pool.low) else "perhaps"
+
+
+def room_beside(candidate: Candidate) -> float:
+    """Bytes of the card that are left beside the requested memory and what is taken outside it, at worst."""
+    memory = candidate.memory()
+    outside = sum(term.size.high for term in memory.outside)
+    total = candidate.card.total_bytes.low
+    return total - memory.requested.size.high - outside - ALWAYS_FREE_BYTES

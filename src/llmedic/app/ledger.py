@@ -1,0 +1,118 @@
+"""The ledger use case: a model, a card and flags become one deployment, and the arithmetic is done on it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from llmedic import errors
+from llmedic.analysis.ledger import account
+from llmedic.app import evidence
+from llmedic.app.request import LedgerRequest
+from llmedic.knowledge import accelerators, models
+from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
+from llmedic.model.ledger import LedgerReport
+from llmedic.model.raw import Raw
+
+GIB = 2**30
+
+
+def run(request: LedgerRequest) -> LedgerReport:
+    """The ledger of what was asked for.
+
+    Raises:
+        CallerError: a word, a file or a flag is wrong.
+    """
+    found = evidence.of(_raws(request))
+    deployment = _deployment(request, found.deployment)
+    wanted = account.Wanted(
+        available_bytes=request.available_bytes,
+        context_tokens=request.context_tokens,
+        concurrency=request.concurrency,
+        plan_context=request.plan_context,
+        solve=request.solve,
+    )
+    return account.of(deployment, found.events, wanted)
+
+
+def _raws(request: LedgerRequest) -> Sequence[Raw]:
+    raws: list[Raw] = []
+    if request.log is not None:
+        from llmedic.collect import logs
+
+        raws += logs.capture([str(request.log)], stdin=sys.stdin.buffer)
+        _refuse_unread(raws)
+    if request.args or request.flags:
+        from llmedic.collect import flags
+
+        typed = " ".join((request.args, shlex.join(request.flags)))
+        raws += flags.capture(typed, engine=request.engine)
+    if request.model and _is_path(request.model):
+        from llmedic.collect import modelfiles
+
+        raws += modelfiles.capture(Path(request.model))
+    return raws
+
+
+def _refuse_unread(raws: Sequence[Raw]) -> None:
+    """A log that was named has to be readable: without it there is nothing to explain."""
+    for raw in raws:
+        if raw.error:
+            raise errors.InputError(f"{raw.target}: {raw.error}", hint=raw.hint)
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word names a file or a directory; "meta-llama/Llama-3.1-8B" does only where it exists."""
+    path = Path(word).expanduser()
+    return (
+        path.exists() or word.startswith(("./", "../", "/", "~")) or path.suffix in (".gguf", ".json", ".safetensors")
+    )
+
+
+def _deployment(request: LedgerRequest, said: Deployment) -> Deployment:
+    """What the log, the flags and the files said, completed with the catalogues."""
+    return replace(
+        said,
+        engine=request.engine or said.engine or "vllm",
+        version=request.version or said.version,
+        model=_model(request, said),
+        hardware=_hardware(request, said.hardware),
+    )
+
+
+def _model(request: LedgerRequest, said: Deployment) -> ModelFacts:
+    """The files, else the catalogue's model of that name; only a name where there is neither."""
+    if said.model.config or said.model.tensors:
+        return said.model if said.model.name else replace(said.model, name=request.model)
+    flag = next((flag.value for flag in said.flags if flag.name == "model"), None)
+    name = request.model or said.model.name or (flag if isinstance(flag, str) else "")
+    known = models.find(name) if name else None
+    if known is None and request.model and request.log is None:
+        close = models.suggest(name)
+        hint = f"close: {', '.join(close)}" if close else "give a directory or a config.json of it instead"
+        raise errors.UsageError(f"{name}: not in the catalogue of models", hint=hint)
+    return ModelFacts(name=name, config=known.config if known else {})
+
+
+def _hardware(request: LedgerRequest, said: HardwareFacts) -> HardwareFacts:
+    """The card that was named, else what the log tells of it."""
+    if not request.gpu:
+        return replace(said, count=request.count or said.count)
+    count, word = accelerators.split_count(request.gpu)
+    size = accelerators.parse_memory(word)
+    if size is not None:
+        return replace(said, memory_gib=size / GIB, count=request.count or count or said.count)
+    card = accelerators.find(word)
+    if card is None:
+        close = accelerators.suggest(word)
+        hint = f"close: {', '.join(close)}" if close else "give the memory of one card instead, as in --gpu 24GiB"
+        raise errors.UsageError(f"{word}: not an accelerator that is known", hint=hint)
+    return replace(
+        said,
+        accelerator=card.name,
+        count=request.count or count or said.count,
+        compute_capability=card.compute_capability or said.compute_capability,
+    )
