@@ -12,7 +12,7 @@ from typing import BinaryIO
 from llmedic.errors import InputError
 
 GIT_LFS = b"version https://git-lfs.github.com/spec/"
-_CHECK = "check the path and its mode"
+CHECK = "check the path and its mode"
 DOWNLOAD_AGAIN = "download the model again: the file was not fetched whole"
 
 
@@ -28,9 +28,9 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
                 raise InputError(f"{path}: this is a Git LFS pointer, not the file itself", hint="git lfs pull")
             yield file, os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}", hint=_CHECK) from error
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}", hint=CHECK) from error
     except ValueError as error:  # a NUL in the path
-        raise InputError("the path of the model cannot be a path", hint=_CHECK) from error
+        raise InputError("the path of the model cannot be a path", hint=CHECK) from error
 
 
 def text_of(path: Path, *, limit_bytes: int) -> bytes:
@@ -50,7 +50,7 @@ def _at_once(path: str, flags: int) -> int:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        raise InputError(f"{path}: is {_kind(mode)}, not a file of a model", hint=_CHECK)
+        raise InputError(f"{path}: is {_kind(mode)}, not a file of a model", hint=CHECK)
     return descriptor
 
 
