@@ -144,3 +144,38 @@ def test_ticked_ids_are_checked_with_a_suggestion() -> None:
 
 def test_a_word_like_nothing_points_to_the_list() -> None:
     assert options.did_you_mean("qqqqqq", ["alpha", "beta"]) == "llmedic explain lists all ids"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("35.34GiB", round(35.34 * 2**30)),
+        ("35.34 GiB", round(35.34 * 2**30)),
+        ("512MiB", 512 * 2**20),
+        ("24G", 24 * 2**30),
+        ("24GB", 24 * 10**9),
+        ("2kb", 2000),
+        ("123456789", 123_456_789),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert options.size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1GiB", "nan", "3x", "1e9", "GiB", "9" * 18 + "TiB", "3 GiB more"])
+def test_what_is_no_size_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"write 35\.34GiB"):
+        options.size(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("16000", 16_000), ("16k", 16_000), ("16K", 16_384), ("131,072", 131_072)]
+)
+def test_numbers_of_tokens(text: str, tokens: int) -> None:
+    assert options.tokens(text) == tokens
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "5.5", "1,6", "16kk", "k", "9999999k"])
+def test_what_is_no_number_of_tokens_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="write 16000 or 16k"):
+        options.tokens(text)

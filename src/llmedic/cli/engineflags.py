@@ -44,7 +44,7 @@ def split(words: Sequence[str], takes_value: dict[str, bool]) -> tuple[list[str]
     ours: list[str] = []
     theirs: list[str] = []
     at = 0
-    engines, version = _engines(words), _value(words, "--engine-version")
+    engines, version = _engines(words), _version(words)
     while at < len(words):
         word = words[at]
         name, equals, _ = word.partition("=")
@@ -69,9 +69,17 @@ def guess(*, is_gguf: bool, is_told: bool) -> str:
 
 def _engines(words: Sequence[str]) -> tuple[str, ...]:
     """Whose flags can be meant."""
-    told = any(_value(words, option) for option in ("--log", "--args"))
-    engine = _value(words, "--engine") or guess(is_gguf=any(map(is_gguf, words)), is_told=told)
+    engine = _value(words, "--engine") or guess(is_gguf=any(map(is_gguf, words)), is_told=_is_told(words))
     return (engine,) if engine in ENGINES else ENGINES
+
+
+def _version(words: Sequence[str]) -> str | None:
+    """The release whose flags can be meant: "" for a current one, None where a log may tell."""
+    return _value(words, "--engine-version") or (None if _is_told(words) else "")
+
+
+def _is_told(words: Sequence[str]) -> bool:
+    return any(_value(words, option) for option in ("--log", "--args"))
 
 
 def is_gguf(word: str) -> bool:
@@ -93,7 +101,7 @@ def _is_flag(word: str) -> bool:
     return len(word) > 1 and word[0] == "-" and not word[1].isdigit()
 
 
-def _known(name: str, engines: Iterable[str], version: str, ours: Iterable[str]) -> tuple[FlagSpec, bool]:
+def _known(name: str, engines: Sequence[str], version: str | None, ours: Iterable[str]) -> tuple[FlagSpec, bool]:
     """The setting that a spelling stands for, and whether it switches it on or takes a value."""
     from llmedic.knowledge import flags
 
@@ -101,13 +109,11 @@ def _known(name: str, engines: Iterable[str], version: str, ours: Iterable[str])
         found = _spelled(name, engine)
         if found is None:
             continue
-        if not flags.exists(found[0].name, engine, version):
-            raise errors.UsageError(
-                f"{name}: {engine} {version} has no such flag",
-                hint=f"is it another release? --engine-version {version} was given",
-            )
+        if version is not None and not flags.exists(found[0].name, engine, version):
+            release = version or "a current release"
+            raise errors.UsageError(f"{name}: no such flag in {engine}, {release}", hint="name it: --engine-version V")
         return found
-    raise errors.UsageError(f"no such flag: {name}", hint=_hint(name, tuple(engines), ours))
+    raise errors.UsageError(f"no such flag: {name}", hint=_hint(name, engines, ours))
 
 
 def _spelled(name: str, engine: str) -> tuple[FlagSpec, bool] | None:
@@ -128,7 +134,7 @@ def _length(name: str, following: Sequence[str], spec: FlagSpec, *, is_yes: bool
     return 2
 
 
-def _hint(name: str, engines: tuple[str, ...], ours: Iterable[str]) -> str:
+def _hint(name: str, engines: Sequence[str], ours: Iterable[str]) -> str:
     import difflib
 
     from llmedic.knowledge import flags

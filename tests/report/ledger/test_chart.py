@@ -62,6 +62,14 @@ def test_a_pool_that_may_be_nothing_has_no_certain_part() -> None:
     assert pool.sure == pool.start
 
 
+def test_host_memory_lies_nowhere_on_the_device() -> None:
+    ledger = dataclasses.replace(FITS.ledger, outside=(term("host_weights", gib(1.5)), *FITS.ledger.outside))
+    host, outside = chart.rows(ledger)[-2:]
+
+    assert (host.kind, host.start, host.stop, host.share) == ("host", 0, 0, None)
+    assert outside.start == pytest.approx(72.85 * GIB)
+
+
 def test_an_empty_ledger_has_no_map() -> None:
     assert chart.rows(UNKNOWN.ledger) == ()
     assert chart.extent(()) == 0

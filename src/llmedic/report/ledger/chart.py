@@ -11,8 +11,11 @@ from typing import Literal
 
 from llmedic.model.ledger import Ledger, Range, Term
 
-Kind = Literal["whole", "part", "pool", "outside"]
-"""The device or the budget; what is taken out of the budget; what is left of it; what lies beside it."""
+Kind = Literal["whole", "part", "pool", "outside", "host"]
+"""The device or the budget; what is taken out of the budget; what is left of it; what lies beside it; host memory."""
+
+HOST = "host_"
+"""How the id of a term begins that takes no memory of the device: what is not offloaded to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,9 @@ def _rows(ledger: Ledger, whole: float) -> Iterator[Row]:
         at += max(size, 0.0)
     at = max(at, ledger.requested.size.likely if ledger.requested else 0.0)
     for term in ledger.outside:
+        if term.id.startswith(HOST):
+            yield Row(term=term, kind="host", start=0.0, stop=0.0, sure=0.0, reach=0.0, share=None)
+            continue
         yield _row(term, "outside", at, whole)
         at += term.size.likely
 

@@ -22,8 +22,8 @@ LEAST_BAR = 10
 
 _STARTS_STYLE = {"yes": "bold green", "no": "bold red", "perhaps": "bold yellow", "unknown": "bold magenta"}
 _SEVERITY_STYLE = {"info": "bold cyan", "warning": "bold yellow", "critical": "bold red"}
-_ROW_STYLE = {"whole": "dim", "part": "", "pool": "bold green", "outside": "dim"}
-_SIGNS = {"whole": " ", "part": "-", "pool": "=", "outside": " "}
+_ROW_STYLE = {"whole": "dim", "part": "", "pool": "bold green", "outside": "dim", "host": "dim"}
+_SIGNS = {"whole": " ", "part": "-", "pool": "=", "outside": " ", "host": " "}
 
 
 def render(report: LedgerReport, *, lang: Lang = "en", width: int = WIDTH, colour: bool = False) -> str:
