@@ -133,7 +133,7 @@ def plan(geometry: Geometry, settings: Settings) -> CachePlan:
         lora_rank=0,
         notes=(),
     )
-    draft = geometry.draft_layers if settings.speculative_tokens else ()
+    draft = geometry.draft_layers if settings.speculative_tokens and settings.draft_layers else ()
     return _plan(geometry.layers, draft, geometry.bytes_each, layout)
 
 
