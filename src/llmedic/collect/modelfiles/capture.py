@@ -112,16 +112,22 @@ def _file(path: Path) -> tuple[Raw, ...]:
     if start.startswith(gguf.MAGIC) or path.suffix == ".gguf":
         return weights.of_gguf(path)
     if path.suffix == ".safetensors":
-        found = weights.of_safetensors(path)
-        beside = path.parent / "config.json"
-        return (_setting(beside, _name(path.parent)) if beside.is_file() else _no_config(found[0].target), *found)
+        return _beside_config(path, weights.of_safetensors(path))
     if path.suffix in (".bin", ".pth", ".pt") and start.startswith(b"PK"):
-        return (_no_config(path.stem), *weights.of_pytorch(path))
+        return _beside_config(path, weights.of_pytorch(path))
     if ollama.is_manifest(path):
         return ollama.of_manifest(path)
     if path.suffix == ".json" or start.lstrip().startswith(b"{"):
         return _config_alone(path)
     raise InputError(f"{path}: not a model's file", hint=NOTHING_HINT)
+
+
+def _beside_config(path: Path, found: Raw) -> tuple[Raw, ...]:
+    beside = path.parent / "config.json"
+    if not beside.is_file():
+        return _no_config(found.target), found
+    name = _name(path.parent)
+    return _setting(beside, name), replace(found, target=name)
 
 
 def _config_alone(path: Path) -> tuple[Raw, ...]:

@@ -29,7 +29,7 @@ KEPT_TEXT = 200
 _FIRST_BYTES = 1 << 20
 _HINT = "is this a .gguf file? download it again"
 
-Value = str | float | bool | list[float] | None
+Value = str | int | float | bool | list[int | float | bool] | None
 Metadata = Mapping[str, Value]
 """Keys and values; a long text is None, and a list of texts or a long list is there as `KEY.length`."""
 
@@ -82,7 +82,7 @@ def _add(cursor: _Cursor, size: int, tally: Tally) -> Header:
     if alignment < 1:
         raise _RefusedError("its data is aligned to 0 bytes")
     start = -(-cursor.at // alignment) * alignment
-    _check(spans, size - start)
+    _check(spans, max(0, size - start))
     return Header(metadata=metadata, parts=max(1, _whole(metadata, "split.count", 1)), tensors=tensors)
 
 
@@ -155,7 +155,7 @@ def _check(spans: list[tuple[int, int]], there: int) -> None:
             raise _RefusedError("two tensors overlap")
         end = last
     if end > there:
-        raise _CutOffError(f"its tensors take {end:,} bytes and {max(0, there):,} are there")
+        raise _CutOffError(f"its tensors take {end:,} bytes and {there:,} are there")
 
 
 class _Cursor:

@@ -52,11 +52,11 @@ def in_folder(folder: Path, name: str, there: Collection[str]) -> tuple[Raw, ...
     raise InputError(f"{folder}: no weights in it", hint=NOTHING_HINT)
 
 
-def of_safetensors(path: Path) -> tuple[Raw, ...]:
+def of_safetensors(path: Path) -> Raw:
     """The weights of one file and of the shards that its name announces."""
     names, there = shards.set_of(path.name), _names(path.parent)
     shards.check(names, there if len(names) > 1 else names, path.parent)
-    return (_safetensors([path.parent / name for name in names], shards.stem(path.name)),)
+    return _safetensors([path.parent / name for name in names], shards.stem(path.name))
 
 
 def of_gguf(path: Path, name: str = "") -> tuple[Raw, ...]:
@@ -80,9 +80,9 @@ def of_gguf(path: Path, name: str = "") -> tuple[Raw, ...]:
     return metadata, _raw(tally, target, "gguf", len(names))
 
 
-def of_pytorch(path: Path) -> tuple[Raw, ...]:
+def of_pytorch(path: Path) -> Raw:
     """The size of one file: what is in it would have to be unpickled, which runs code."""
-    return (_pytorch([path], shards.stem(path.name)),)
+    return _pytorch([path], shards.stem(path.name))
 
 
 def _safetensors(paths: Sequence[Path], name: str) -> Raw:
