@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.ledger.layouts import FULL, LATENT, SLIDING, STATE, model
 
-from llmedic.analysis.ledger import cache
+from llmedic.analysis.ledger import cache, groups, pages, requests, stages
 from llmedic.analysis.ledger.cache import CachePlan
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.model.geometry import CacheLayer
@@ -133,7 +136,21 @@ def test_the_first_engine_checks_all_tokens() -> None:
 
 
 def test_settings_that_do_not_touch_the_layout_share_a_plan() -> None:
-    assert planned(FULL, max_num_seqs=8, utilization=0.5) is planned(FULL, max_num_seqs=9, max_model_len=7)
+    geometry = model(FULL, SLIDING)
+    plan = cache.plan(geometry, Settings(max_num_seqs=8, utilization=0.5))
+
+    assert cache.plan(geometry, Settings(max_num_seqs=9, max_model_len=7)) is plan
+    assert cache.plan(geometry, Settings(in_flight_tokens=4096)) is not plan
+    assert cache.plan(model(FULL, SLIDING), Settings()) is not plan
+
+
+def test_every_setting_that_the_arithmetic_reads_makes_a_plan_of_its_own() -> None:
+    """What `pages`, `groups`, `requests` and `stages` read of the settings is in the key."""
+    modules = (pages, groups, requests, stages)
+    read = {name for module in modules for name in re.findall(r"settings\.(\w+)", inspect.getsource(module))}
+
+    assert read <= set(cache.LAYOUT)
+    assert len(read) > 10
 
 
 def test_a_fit_says_what_each_end_of_the_interval_holds() -> None:

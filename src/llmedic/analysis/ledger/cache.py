@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 
 from llmedic.analysis.ledger import groups as grouping
 from llmedic.analysis.ledger import requests
@@ -14,7 +15,7 @@ from llmedic.analysis.ledger.pages import Page, pages
 from llmedic.analysis.ledger.rules import Rules, rules
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.stages import stages
-from llmedic.model.geometry import CacheLayer, Geometry
+from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import CacheFit, Range
 
 
@@ -118,23 +119,12 @@ class CachePlan:
 
 
 def plan(geometry: Geometry, settings: Settings) -> CachePlan:
-    """The layout of a model's cache under some settings; equal questions are answered from memory."""
-    layout = replace(
-        settings,
-        utilization=0.0,
-        cache_bytes=0,
-        max_num_seqs=0,
-        max_model_len=0,
-        max_num_batched_tokens=0,
-        data_parallel=1,
-        expert_parallel=False,
-        eager=False,
-        lora_slots=0,
-        lora_rank=0,
-        notes=(),
-    )
-    draft = geometry.draft_layers if settings.speculative_tokens and settings.draft_layers else ()
-    return _plan(geometry.layers, draft, geometry.bytes_each, layout)
+    """The layout of a model's cache under some settings.
+
+    Asked thousands of times in a search, for few layouts: the same geometry with settings that lay the cache out
+    alike is answered from memory.
+    """
+    return _plan(_Question(geometry, settings, _layout(settings)))
 
 
 def fit(plan: CachePlan, available: Range, max_model_len: int, *, limit: int = 0) -> CacheFit:
@@ -158,12 +148,38 @@ def fit(plan: CachePlan, available: Range, max_model_len: int, *, limit: int = 0
     )
 
 
+LAYOUT = (
+    "version", "first_engine", "blocks_override", "in_flight_tokens", "retained_tokens", "block_tokens",
+    "kernel_block_tokens", "cache_element_bytes", "cache_scale_bytes", "latent_token_bytes", "tensor_parallel",
+    "pipeline_parallel", "context_parallel", "speculative_tokens", "draft_layers", "hybrid_manager", "state_mode",
+    "state_element_bytes", "state_chunk_tokens", "checkpoint_blocks",
+)  # fmt: skip
+"""The settings that a plan follows from."""
+_layout = attrgetter(*LAYOUT)
+
+
+class _Question:
+    """A geometry and settings, the same as another one when the geometry is the same object and the layout is equal."""
+
+    __slots__ = ("geometry", "layout", "settings")
+
+    def __init__(self, geometry: Geometry, settings: Settings, layout: tuple[object, ...]) -> None:
+        self.geometry, self.settings, self.layout = geometry, settings, layout
+
+    def __hash__(self) -> int:
+        return hash((id(self.geometry), self.layout))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Question) and other.geometry is self.geometry and other.layout == self.layout
+
+
 @lru_cache(maxsize=512)
-def _plan(
-    layers: tuple[CacheLayer | None, ...], draft: tuple[CacheLayer, ...], activation_bytes: int, settings: Settings
-) -> CachePlan:
+def _plan(question: _Question) -> CachePlan:
+    geometry, settings = question.geometry, question.settings
+    layers = geometry.layers
+    draft = geometry.draft_layers if settings.speculative_tokens and settings.draft_layers else ()
     rule = rules(settings.version, first_engine=settings.first_engine)
-    own = dict(enumerate(pages((*layers, *draft), settings, rule, activation_bytes)))
+    own = dict(enumerate(pages((*layers, *draft), settings, rule, geometry.bytes_each)))
     cached = {number: page for number, page in own.items() if page is not None}
     parts = stages(len(layers), len(draft), settings)
     if rule.global_groups:
