@@ -33,12 +33,14 @@ class StateTensor:
     elements              numbers in it without speculation
     elements_per_draft    more of them for every speculative token (a convolution keeps one more column)
     bytes_each            bytes of one number; 0: as wide as the model computes
+    shares                ranks that it divides over at most, beyond that it is repeated; 0: any number
     """
 
     name: str
     elements: int
     elements_per_draft: int = 0
     bytes_each: float = 0.0
+    shares: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

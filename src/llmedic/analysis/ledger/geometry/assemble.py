@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from llmedic.analysis.ledger.geometry import stack, weigh, wrappers
-from llmedic.analysis.ledger.geometry.families import FAMILIES, Family
+from llmedic.analysis.ledger.geometry import decoders, quantised, weigh, wrappers
+from llmedic.analysis.ledger.geometry.families import ALIASES, FAMILIES, Family
 from llmedic.analysis.ledger.geometry.fields import Fields, fault
 from llmedic.analysis.ledger.geometry.shape import shape_of
 from llmedic.model.deployment import ModelFacts
@@ -21,15 +21,18 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
     config = Fields(model.config)
     text = wrappers.decoder(config)
     kind = text.text("model_type", default=config.text("model_type"))
+    kind = ALIASES.get(kind, kind)
     shape = shape_of(text, kind, FAMILIES.get(kind, Family()))
-    layers = stack.layers(shape)
-    tied = config.flag("tie_word_embeddings", text.flag("tie_word_embeddings", shape.family.tied))
+    recipe = decoders.recipe(kind)
+    layers = recipe.layers(shape)
+    tied = config.flag("tie_word_embeddings", default=text.flag("tie_word_embeddings", default=shape.family.tied))
     bytes_each = activation_bytes(config, text, dtype)
+    scheme = quantised.scheme_of(config, text, quantization)
     unsure = () if kind in FAMILIES else (f"the model type {kind or 'of this model'} is not known",)
     return Geometry(
         architecture=(config.words("architectures") or (kind,))[0],
         layers=tuple(layer.cache for layer in layers),
-        weights=weigh.parts(layers, stack.outside(shape, tied), bytes_each),
+        weights=weigh.parts(layers, recipe.outside(shape, tied=tied), scheme, bytes_each),
         hidden_size=shape.hidden,
         vocabulary=shape.vocabulary,
         query_heads=shape.heads,
@@ -39,7 +42,8 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         expert_width=shape.expert_width,
         positions=shape.positions,
         bytes_each=bytes_each,
-        unsure=unsure,
+        quantization=scheme.method,
+        unsure=(*unsure, *scheme.unsure),
     )
 
 

@@ -10,19 +10,21 @@ from typing import Literal
 
 from llmedic.analysis.ledger.geometry.fields import Switch
 
-Mixer = Literal["gqa", "mla"]
+Mixer = Literal["gqa", "mla", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """Conventions of a model type.
 
+    mixer               grouped-query attention, multi-head latent attention, or no attention at all
     tied                the output head is the embedding when the configuration does not say
     qkv_bias, o_bias    attention projections have biases; gate: the query projection is twice as wide (output gate)
     qk_norm             "head": a norm of head_dim each for queries and keys; "width": one over all heads;
                         qk_norm_if: field that must be true for it
     sinks               one learned sink per query head
     norms               norms of the hidden size in a layer; norm_bias: they are layer norms with a bias
+    embedding_norm      a layer norm after the embedding
     gated               gate, up and down projection (else up and down); mlp_bias: those have biases
     mlp_factor          intermediate size as a multiple of the hidden size when it is absent
     full_every          when layer_types is absent, every so manieth layer is full and the others slide; 0: all alike
@@ -44,6 +46,7 @@ class Family:
     norms: int = 2
     norm_bias: bool = False
     final_norm: bool = True
+    embedding_norm: bool = False
     gated: bool = True
     mlp_bias: Switch = False
     mlp_factor: int = 0
@@ -128,7 +131,28 @@ FAMILIES: dict[str, Family] = {
         gated=False,
         positions=2,
     ),
-    "bloom": Family(tied=True, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, gated=False, mlp_factor=4),
+    "bloom": Family(
+        tied=True,
+        qkv_bias=True,
+        o_bias=True,
+        mlp_bias=True,
+        norm_bias=True,
+        gated=False,
+        mlp_factor=4,
+        embedding_norm=True,
+    ),
+    "falcon": Family(
+        tied=True,
+        qkv_bias=("bias", False),
+        o_bias=("bias", False),
+        mlp_bias=("bias", False),
+        norm_bias=True,
+        gated=False,
+        mlp_factor=4,
+    ),
+    "mpt": Family(tied=True, gated=False, mlp_factor=4),
+    "chatglm": Family(qkv_bias=("add_qkv_bias", False), o_bias=("add_bias_linear", False)),
+    "dbrx": Family(),
     "mixtral": Family(),
     "phimoe": Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION, norm_bias=True, head_bias=("lm_head_bias", False)),
     "qwen2_moe": Family(qkv_bias=("qkv_bias", True), shared_gate=True),
@@ -168,4 +192,52 @@ FAMILIES: dict[str, Family] = {
     "glm_moe_dsa": _DEEPSEEK,
     "glm4_moe_lite": _DEEPSEEK,
     "kimi_linear": _DEEPSEEK,
+    "gemma3n_text": Family(tied=True, norms=4, qk_norm="head", full_every=5, window=512, head_dim=256),
+    "gemma4_text": Family(tied=True, norms=4, qk_norm="head", full_every=6, window=512, head_dim=256),
+    "jamba": Family(),
+    "bamba": Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION, mlp_bias=_MLP),
+    "granitemoehybrid": Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION),
+    "falcon_h1": Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION, mlp_bias=_MLP),
+    "nemotron_h": Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION, mlp_bias=_MLP, gated=False),
+    "zamba2": Family(tied=True),
+    "lfm2": Family(tied=True, qk_norm="head"),
+    "lfm2_moe": Family(tied=True, qk_norm="head", router_bias=("use_expert_bias", True)),
+    "minimax": Family(),
+    "minimax_text_01": Family(),
+    "mamba": Family(tied=True, mixer="none"),
+    "falcon_mamba": Family(tied=True, mixer="none"),
+    "mamba2": Family(mixer="none"),
+    "longcat_flash": Family(mixer="mla"),
+    "mimo_v2_flash": Family(router_bias=True),
+    "mimo_v2": Family(router_bias=True),
+    "nemotron-nas": _LLAMA,
+    "solar_open": Family(qkv_bias=_ATTENTION, qk_norm="head", qk_norm_if="use_qk_norm", router_bias=True),
 }
+
+ALIASES: dict[str, str] = {
+    "aquila3": "llama",
+    "cwm": "llama",
+    "gemma3": "gemma3_text",
+    "gemma3n": "gemma3n_text",
+    "gemma4": "gemma4_text",
+    "llama4": "llama4_text",
+    "qwen2_vl": "qwen2",
+    "qwen2_vl_text": "qwen2",
+    "qwen2_5_vl": "qwen2",
+    "qwen2_5_vl_text": "qwen2",
+    "qwen2_5_omni_text": "qwen2",
+    "qwen3_vl_text": "qwen3",
+    "qwen3_vl_moe_text": "qwen3_moe",
+    "qwen3_omni_moe_text": "qwen3_moe",
+    "qwen3_omni_moe_thinker": "qwen3_moe",
+    "deepseek_vl_v2": "deepseek_v2",
+    "minimax_m1": "minimax_text_01",
+    "phi4mm": "phi3",
+    "RefinedWeb": "falcon",
+    "RefinedWebModel": "falcon",
+    "glm4v_text": "glm4",
+    "glm4v_moe_text": "glm4_moe",
+    "ernie4_5_vl_moe_text": "ernie4_5_moe",
+    "hunyuan": "hunyuan_v1_moe",
+}
+"""Model types that lay a decoder out as another does."""

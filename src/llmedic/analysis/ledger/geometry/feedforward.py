@@ -7,8 +7,10 @@ from llmedic.analysis.ledger.geometry.shape import Shape
 from llmedic.analysis.ledger.geometry.tensors import Tensor, linear, vector
 from llmedic.model.geometry import Split
 
+SHARED_NAMES = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
 
-def feed_forward(shape: Shape, sparse: bool) -> tuple[Tensor, ...]:
+
+def feed_forward(shape: Shape, *, sparse: bool) -> tuple[Tensor, ...]:
     """The weights after the attention of one layer, dense or `sparse` (a mixture of experts)."""
     if sparse:
         return mixture(shape)
@@ -132,7 +134,5 @@ def shared_width(shape: Shape) -> int:
         return named
     if shape.type == "llama4_text":
         return shape.expert_width
-    number = fields.count(
-        "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", default=0, least=0, most=MOST_EXPERTS
-    )
+    number = fields.first(*SHARED_NAMES, default=0, least=0, most=MOST_EXPERTS)
     return number * shape.expert_width

@@ -61,7 +61,13 @@ class Fields:
             raise fault(f"{self._shown(*names)} is missing")
         return value
 
-    def flag(self, name: str, default: bool = False) -> bool:
+    def first(self, *names: str, default: int | None = None, least: int = 1, most: int = MOST_WIDTH) -> int:
+        """A whole number, or the largest of a list with one for each layer or modality."""
+        if isinstance(self.get(*names), list | tuple) and (found := self.counts(*names, least=least, most=most)):
+            return max(found)
+        return self.count(*names, default=default, least=least, most=most)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
         """A boolean."""
         value = self.get(name)
         if value is None:
@@ -72,7 +78,7 @@ class Fields:
 
     def switch(self, switch: Switch) -> bool:
         """What a convention says for this model."""
-        return switch if isinstance(switch, bool) else self.flag(*switch)
+        return switch if isinstance(switch, bool) else self.flag(switch[0], default=switch[1])
 
     def text(self, *names: str, default: str = "") -> str:
         """A string."""

@@ -31,6 +31,8 @@ EXPERTS_PER_TOKEN_NAMES = (
     "moe_k",
     "experts_per_token",
 )
+WIDTH_ELSEWHERE = ("nemotron-nas", "nemotron_h", "granitemoehybrid", "gemma3n_text")
+"""Types whose feed-forward width is said per layer or by another field."""
 POSITION_NAMES = (
     "model_max_length",
     "max_position_embeddings",
@@ -65,14 +67,18 @@ class Shape:
 
 
 def shape_of(fields: Fields, kind: str, family: Family) -> Shape:
-    """The measures in `fields` of model type `kind`; `InputError` when one is missing, absurd or contradicts another."""
-    layers = fields.count("num_hidden_layers", "n_layer", "n_layers", "num_layers", most=MOST_LAYERS)
+    """The measures of model type `kind`; `InputError` when one is missing, absurd or contradicts another."""
+    layers = _layers(fields)
     hidden = fields.count("hidden_size", "n_embd", "d_model")
-    heads = fields.count("num_attention_heads", "n_head", "n_heads", most=MOST_HEADS)
-    kv_heads = _kv_heads(fields, kind, heads)
-    divided(heads, kv_heads, "query heads per key-value head")
-    experts = fields.count(*EXPERT_NAMES, default=0, least=0, most=MOST_EXPERTS)
-    kinds, window = _kinds(fields, family, layers)
+    heads = kv_heads = head_dim = 0
+    if family.mixer != "none":
+        heads = fields.count("num_attention_heads", "n_head", "n_heads", most=MOST_HEADS)
+        kv_heads = heads if family.mixer == "mla" else _kv_heads(fields, kind, heads)
+        divided(heads, kv_heads, "query heads per key-value head")
+        head_dim = 0 if family.mixer == "mla" else _head_dim(fields, family, hidden, heads)
+    nested = fields.section("ffn_config") or fields
+    experts = nested.first(*EXPERT_NAMES, default=0, least=0, most=MOST_EXPERTS)
+    kinds, window = _kinds(fields, kind, family, layers)
     return Shape(
         type=kind,
         family=family,
@@ -81,12 +87,12 @@ def shape_of(fields: Fields, kind: str, family: Family) -> Shape:
         hidden=hidden,
         heads=heads,
         kv_heads=kv_heads,
-        head_dim=_head_dim(fields, family, hidden, heads),
-        width=_width(fields, family, hidden, experts),
-        vocabulary=fields.count("vocab_size", "padded_vocab_size"),
+        head_dim=head_dim,
+        width=0 if family.mixer == "none" else _width(fields, kind, family, hidden, experts),
+        vocabulary=fields.count("padded_vocab_size", "vocab_size"),
         experts=experts,
-        experts_per_token=fields.count(*EXPERTS_PER_TOKEN_NAMES, default=1, most=experts) if experts else 0,
-        expert_width=fields.count("moe_intermediate_size", "expert_ffn_hidden_size", *WIDTH_NAMES) if experts else 0,
+        experts_per_token=nested.first(*EXPERTS_PER_TOKEN_NAMES, default=1, least=0, most=experts) if experts else 0,
+        expert_width=nested.first("moe_intermediate_size", "expert_ffn_hidden_size", *WIDTH_NAMES) if experts else 0,
         positions=min(
             (found for name in POSITION_NAMES if (found := fields.optional(name, most=MOST_TOKENS))), default=0
         ),
@@ -95,10 +101,19 @@ def shape_of(fields: Fields, kind: str, family: Family) -> Shape:
     )
 
 
+def _layers(fields: Fields) -> int:
+    """How many decoder layers; LongCat's num_hidden_layers counts attentions, of which a layer has two."""
+    pattern = fields.words("layers_block_type") or fields.text("hybrid_override_pattern")
+    default = len(pattern) or None
+    if default and default > MOST_LAYERS:
+        raise fault(f"the pattern of layers has {default} entries")
+    return fields.count("num_layers", "num_hidden_layers", "n_layer", "n_layers", default=default, most=MOST_LAYERS)
+
+
 def _kv_heads(fields: Fields, kind: str, heads: int) -> int:
     """KV heads; models of the first years say "multi_query" for one shared head."""
     new_falcon = fields.flag("new_decoder_architecture")
-    if kind in ("falcon", "gpt_bigcode") and not new_falcon and fields.flag("multi_query", True):
+    if kind in ("falcon", "gpt_bigcode") and not new_falcon and fields.flag("multi_query", default=True):
         return 1
     if kind == "chatglm" and not fields.flag("multi_query_attention"):
         return heads
@@ -113,16 +128,20 @@ def _head_dim(fields: Fields, family: Family, hidden: int, heads: int) -> int:
     return found or family.head_dim or divided(hidden, heads, "hidden size per query head")
 
 
-def _width(fields: Fields, family: Family, hidden: int, experts: int) -> int:
+def _width(fields: Fields, kind: str, family: Family, hidden: int, experts: int) -> int:
     """Intermediate size of a dense layer; 0 for a mixture that names only the width of its experts."""
     nested = fields.section("ffn_config")
     if nested and (found := nested.optional("ffn_hidden_size")):
         return found
+    if kind == "llama4_text":
+        return fields.count("intermediate_size_mlp", *WIDTH_NAMES)
+    if kind in WIDTH_ELSEWHERE:
+        return fields.first(*WIDTH_NAMES, default=0, least=0)
     if family.mlp_factor and not fields.has(*WIDTH_NAMES):
         return family.mlp_factor * hidden
     if experts and not fields.has(*WIDTH_NAMES):
         return 0
-    return fields.count(*WIDTH_NAMES)
+    return fields.first(*WIDTH_NAMES)
 
 
 _KINDS: dict[str, LayerKind] = {
@@ -133,10 +152,12 @@ _KINDS: dict[str, LayerKind] = {
     "linear_attention": "state",
     "mamba": "state",
     "conv": "state",
+    "deepseek_sparse_attention": "full",
+    "attention_hybrid": "full",
 }
 
 
-def _kinds(fields: Fields, family: Family, layers: int) -> tuple[tuple[LayerKind, ...], int]:
+def _kinds(fields: Fields, kind: str, family: Family, layers: int) -> tuple[tuple[LayerKind, ...], int]:
     """The kind of each layer, and the window of those that have one.
 
     vLLM gives `sliding_window` to every layer when there is no `layer_types` (`create_engine_config`, 0.33).
@@ -144,10 +165,12 @@ def _kinds(fields: Fields, family: Family, layers: int) -> tuple[tuple[LayerKind
     window = fields.count("sliding_window", default=family.window, least=0, most=MOST_TOKENS)
     if "sliding_window" in fields.values and fields.values["sliding_window"] is None:
         window = 0
-    if not fields.flag("use_sliding_window", True):
+    if not fields.flag("use_sliding_window", default=True):
         window = 0
     kinds: tuple[LayerKind, ...]
-    if (named := fields.words("layer_types", length=layers)) is not None:
+    if kind == "llama4_text":
+        kinds = _llama4(fields, layers)
+    elif (named := fields.words("layer_types", length=layers)) is not None:
         kinds = tuple(_named(name) for name in named)
     elif family.full_every and window:
         every = fields.count("sliding_window_pattern", "_sliding_window_pattern", default=family.full_every)
@@ -159,6 +182,13 @@ def _kinds(fields: Fields, family: Family, layers: int) -> tuple[tuple[LayerKind
     if "chunked" in kinds:
         window = fields.count("attention_chunk_size", default=8192, most=MOST_TOKENS)
     return kinds, window + family.window_extra if window else 0
+
+
+def _llama4(fields: Fields, layers: int) -> tuple[LayerKind, ...]:
+    """Layers with rotary positions attend within a chunk, the others to everything (vLLM `Llama4Attention`)."""
+    if fields.has("no_rope_layers") and (rotary := fields.counts("no_rope_layers", length=layers, most=1)):
+        return tuple("chunked" if found else "full" for found in rotary)
+    return tuple("chunked" if (index + 1) % 4 else "full" for index in range(layers))
 
 
 def _named(name: str) -> LayerKind:

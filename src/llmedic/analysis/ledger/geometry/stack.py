@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from llmedic.analysis.ledger.geometry import attention, feedforward, states
 from llmedic.analysis.ledger.geometry.shape import LayerKind, Shape
-from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor, linear, norm, vector
+from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor, norm, vector
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,42 +19,51 @@ class Plan:
 
     kind: LayerKind
     sparse: bool
-    index_width: int
+    index_width: int = 0
+
+
+def each(keys: Iterable[Key], build: Callable[[Key], Layer]) -> tuple[Layer, ...]:
+    """A layer for each key in order; equal keys share one object."""
+    built: dict[Key, Layer] = {}
+    return tuple(built.get(key) or built.setdefault(key, build(key)) for key in keys)
 
 
 def layers(shape: Shape) -> tuple[Layer, ...]:
-    """Every layer in order; equal ones are one object."""
+    """Every layer in order, as most families have them."""
     plans = map(Plan, shape.kinds, feedforward.mixture_layers(shape), attention.index_widths(shape))
-    built: dict[Plan, Layer] = {}
-    return tuple(built.get(plan) or built.setdefault(plan, _layer(shape, plan)) for plan in plans)
+    return each(plans, lambda plan: layer(shape, plan))
 
 
-def _layer(shape: Shape, plan: Plan) -> Layer:
-    """Attention (or a recurrent state), feed-forward and norms, as most families have them."""
+def layer(shape: Shape, plan: Plan) -> Layer:
+    """Attention (or a gated delta net), feed-forward and norms."""
     if plan.kind == "state":
         mixer = states.delta_net(shape)
     elif shape.family.mixer == "mla":
         mixer = attention.latent(shape, plan.index_width)
     else:
         mixer = attention.grouped(shape, plan.kind)
-    return Layer(mixer.cache, (*mixer.tensors, *feedforward.feed_forward(shape, plan.sparse), *norms(shape)))
+    return joined(mixer, feedforward.feed_forward(shape, sparse=plan.sparse), norms(shape))
+
+
+def joined(mixer: Layer, *more: tuple[Tensor, ...]) -> Layer:
+    """A mixer's layer with the tensors around it."""
+    return Layer(mixer.cache, (*mixer.tensors, *(tensor for tensors in more for tensor in tensors)))
 
 
 def norms(shape: Shape) -> tuple[Tensor, ...]:
     """The normalisations of the hidden size in one layer."""
-    return tuple(
-        tensor
-        for number in range(shape.family.norms)
-        for tensor in norm(f"layernorm_{number}", shape.hidden, bias=shape.family.norm_bias)
-    )
+    return norm("layernorms", shape.hidden * shape.family.norms, bias=shape.family.norm_bias)
 
 
-def outside(shape: Shape, tied: bool) -> tuple[Tensor, ...]:
+def outside(shape: Shape, *, tied: bool) -> tuple[Tensor, ...]:
     """What is not in a layer: embeddings, last norm, output head."""
     family, hidden, vocabulary = shape.family, shape.hidden, shape.vocabulary
-    tensors = [Tensor("embed_tokens", "embedding", vocabulary, hidden, "vocabulary")]
+    width = shape.fields.count("word_embed_proj_dim", "embedding_size", default=hidden)
+    tensors = [Tensor("embed_tokens", "embedding", vocabulary, width, "vocabulary")]
     if family.positions is not None:
         tensors.append(Tensor("embed_positions", "embedding", shape.positions + family.positions, hidden))
+    if family.embedding_norm:
+        tensors.extend(norm("embed_norm", hidden, bias=True))
     if family.final_norm:
         tensors.extend(norm("norm", hidden, bias=family.norm_bias))
     if not tied:

@@ -1,38 +1,55 @@
-"""Tensors -> parts with their bytes."""
+"""Tensors -> parts with their bytes on the device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from llmedic.analysis.ledger.geometry.quantised import Scheme
 from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor
 from llmedic.model.geometry import Split, WeightPart
 
+Sums = list[tuple[str, Split, int, float]]
 
-def parts(layers: Sequence[Layer], outside: Iterable[Tensor], bytes_each: int) -> tuple[WeightPart, ...]:
+
+def parts(
+    layers: Sequence[Layer], outside: Iterable[Tensor], scheme: Scheme, bytes_each: int
+) -> tuple[WeightPart, ...]:
     """The weights of every layer and of what is outside, summed by part and split."""
-    weighed: dict[int, list[tuple[str, Split, int, float]]] = {}
+    known: dict[int, Sums] = {}
     result: list[WeightPart] = []
     for index, layer in enumerate(layers):
-        sums = weighed.get(id(layer)) or weighed.setdefault(id(layer), _sums(layer.tensors, bytes_each))
-        result.extend(
-            WeightPart(name=name, parameters=parameters, bytes=size, split=split, layer=index)
-            for name, split, parameters, size in sums
-        )
-    result.extend(
-        WeightPart(name=name, parameters=parameters, bytes=size, split=split)
-        for name, split, parameters, size in _sums(outside, bytes_each)
-    )
+        if scheme.by_layer:
+            sums = _sums(layer.tensors, scheme, index, bytes_each)
+        else:
+            sums = known.get(id(layer)) or known.setdefault(id(layer), _sums(layer.tensors, scheme, index, bytes_each))
+        result.extend(_part(entry, index) for entry in sums)
+    result.extend(_part(entry, None) for entry in _sums(outside, scheme, None, bytes_each))
     return tuple(result)
 
 
-def _sums(tensors: Iterable[Tensor], bytes_each: int) -> list[tuple[str, Split, int, float]]:
+def _part(entry: tuple[str, Split, int, float], layer: int | None) -> WeightPart:
+    name, split, parameters, size = entry
+    return WeightPart(name=name, parameters=parameters, bytes=size, split=split, layer=layer)
+
+
+def _sums(tensors: Iterable[Tensor], scheme: Scheme, layer: int | None, bytes_each: int) -> Sums:
     sums: dict[tuple[str, Split], tuple[int, float]] = {}
     for tensor in tensors:
-        key = tensor.part, tensor.split
-        parameters, size = sums.get(key, (0, 0.0))
-        each = tensor.bytes_each or bytes_each
-        sums[key] = (
+        parameters, size = sums.get((tensor.part, tensor.split), (0, 0.0))
+        sums[tensor.part, tensor.split] = (
             parameters + (tensor.elements if tensor.published else 0),
-            size + (tensor.elements * each if tensor.on_device else 0.0),
+            size + (device_bytes(tensor, scheme, layer, bytes_each) if tensor.on_device else 0.0),
         )
     return [(name, split, parameters, size) for (name, split), (parameters, size) in sums.items()]
+
+
+def device_bytes(tensor: Tensor, scheme: Scheme, layer: int | None, bytes_each: int) -> float:
+    """Bytes of a tensor and its copies once loaded.
+
+    A quantised `kv_b_proj` is also kept unpacked for the absorbed multiplication (vLLM `MLAAttention`, 0.33).
+    """
+    stored = scheme.stored(tensor, layer)
+    if stored is None:
+        return tensor.elements * (tensor.bytes_each or bytes_each)
+    size = stored.size(tensor.rows, tensor.columns) * tensor.copies
+    return size + tensor.elements * bytes_each if tensor.path.endswith("kv_b_proj") else size

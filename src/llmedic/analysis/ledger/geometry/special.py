@@ -1,0 +1,98 @@
+"""Decoders of attention alone whose layers differ in their own way.
+
+Sources: the model files of vLLM 0.33 (`longcat_flash.py`, `mimo_v2.py`, `nemotron_nas.py`, `step3p5.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from llmedic.analysis.ledger.geometry import attention, feedforward, stack
+from llmedic.analysis.ledger.geometry.fields import MOST_EXPERTS, MOST_HEADS, Fields, divided, fault
+from llmedic.analysis.ledger.geometry.shape import LayerKind, Shape
+from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor, norm, vector
+
+
+def longcat(shape: Shape) -> tuple[Layer, ...]:
+    """LongCat Flash: two latent attentions, two dense feed-forwards and one mixture in each layer.
+
+    Each layer is two entries, since it has two caches. Some experts are empty; the router still scores them.
+    """
+    hidden, experts = shape.hidden, shape.experts
+    empty = shape.fields.count("zero_expert_num", default=0, least=0, most=MOST_EXPERTS)
+    half = stack.joined(
+        attention.latent(shape, 0), feedforward.dense("mlps.0", "mlp", hidden, shape.width), norm("norms", 2 * hidden)
+    )
+    routed = feedforward.dense("mlp.experts.0", "experts", hidden, shape.expert_width, copies=experts, split="expert")
+    router = (Tensor("mlp.router.classifier", "router", experts + empty, hidden, bytes_each=4),)
+    return (stack.joined(half, router, routed), half) * shape.layers
+
+
+def mimo_v2(shape: Shape) -> tuple[Layer, ...]:
+    """MiMo V2: sliding layers have heads of their own; values are narrower than keys."""
+    fields = shape.fields
+    pattern = fields.counts("hybrid_layer_pattern", length=shape.layers, most=1)
+    if pattern is None:
+        raise fault("hybrid_layer_pattern is missing")
+    window = fields.count("sliding_window_size", "sliding_window")
+    sparse = feedforward.mixture_layers(shape)
+
+    def build(key: tuple[int, bool]) -> Layer:
+        sliding, sparse = key
+        kind: LayerKind = "sliding" if sliding else "full"
+        prefix = "swa_" if sliding else ""
+        heads = fields.count(f"{prefix}num_attention_heads", default=shape.heads, most=MOST_HEADS)
+        kv_heads = fields.count(f"{prefix}num_key_value_heads", default=shape.kv_heads, most=MOST_HEADS)
+        dim = fields.count(f"{prefix}head_dim", default=shape.head_dim, most=MOST_HEADS)
+        value = fields.count(f"{prefix}v_head_dim", "v_head_dim", default=dim, most=MOST_HEADS)
+        divided(heads, kv_heads, "query heads per key-value head")
+        bias = fields.flag("attention_bias")
+        tensors = attention.projections(shape.hidden, heads, kv_heads, dim, value_dim=value, bias=bias)
+        sinks = fields.flag("add_swa_attention_sink_bias" if sliding else "add_full_attention_sink_bias")
+        own = replace(shape, window_tokens=window)
+        cached = attention.cache(own, kind, kv_heads=kv_heads, head_dim=dim, value_dim=value if value != dim else 0)
+        mixer = Layer(cached, (*tensors, *(vector("self_attn.sinks", "attention", heads, "tensor") if sinks else ())))
+        return stack.joined(mixer, feedforward.feed_forward(shape, sparse=sparse), stack.norms(shape))
+
+    return stack.each(zip(pattern, sparse, strict=True), build)
+
+
+def deci(shape: Shape) -> tuple[Layer, ...]:
+    """Models pruned by architecture search (Llama Nemotron): every block says what it has."""
+    blocks = shape.fields.items("block_configs", length=shape.layers)
+    if blocks is None:
+        raise fault("block_configs is missing")
+    keys = [_deci_key(shape, block, index) for index, block in enumerate(blocks)]
+    return stack.each(keys, lambda key: _deci_layer(shape, *key))
+
+
+def _deci_key(shape: Shape, block: object, index: int) -> tuple[int, int]:
+    """KV heads (0: no attention) and feed-forward width (0: none) of one block."""
+    if not isinstance(block, dict):
+        raise fault(f"block_configs[{index}] must be a section of fields")
+    fields = Fields(block, f"block_configs[{index}].")
+    attended, after = fields.section("attention"), fields.section("ffn")
+    if attended is None or after is None:
+        raise fault(f"block_configs[{index}] must have attention and ffn")
+    if attended.flag("replace_with_linear") or after.flag("replace_with_linear"):
+        raise fault(f"block_configs[{index}] replaces a part by a linear layer, which no served model does")
+    group = 0 if attended.flag("no_op") else attended.count("n_heads_in_group", most=MOST_HEADS)
+    heads = divided(shape.heads, group, "query heads per key-value head") if group else 0
+    return heads, 0 if after.flag("no_op") else _deci_width(after, shape.hidden)
+
+
+def _deci_width(after: Fields, hidden: int) -> int:
+    """`_ffn_mult_to_intermediate_size`: two thirds of the multiple, rounded up to 256."""
+    if (named := after.optional("intermediate_size")) is not None:
+        return named
+    factor = after.get("ffn_mult")
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 1_000:
+        raise fault(f"{after.path}ffn_mult must be a positive number")
+    return -(-int(2 * factor * hidden / 3) // 256) * 256
+
+
+def _deci_layer(shape: Shape, kv_heads: int, width: int) -> Layer:
+    mixer = attention.grouped(replace(shape, kv_heads=kv_heads), "full") if kv_heads else Layer(None, ())
+    after = feedforward.dense("mlp", "mlp", shape.hidden, width) if width else ()
+    number = bool(kv_heads) + bool(width)
+    return stack.joined(mixer, after, norm("layernorms", shape.hidden * number) if number else ())
