@@ -1,0 +1,5 @@
+"""Where the memory of a card goes under SGLang."""
+
+from llmedic.analysis.ledger.sglang.balance import ledger
+
+__all__ = ["ledger"]
