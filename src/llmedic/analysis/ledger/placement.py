@@ -1,0 +1,224 @@
+"""Whether a model can be divided over the devices as planned: heads, groups, stages, links, kernels, and what could."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from llmedic.analysis.ledger.settings import Settings
+from llmedic.analysis.ledger.stages import stages
+from llmedic.knowledge import flags, quantisations
+from llmedic.knowledge.accelerators import Accelerator
+from llmedic.model.geometry import Geometry
+from llmedic.model.ledger import Problem
+
+VOCABULARY_MULTIPLE = 64
+"""Rows of the embedding are padded to it (vllm/model_executor/layers/vocab_parallel_embedding.py)."""
+SMALL_SHARD_B = 8.0
+"""A shard below eight billion parameters gives a modern GPU too little work per step to hide the collectives."""
+ROOM_FOR_CACHE = 0.6
+"""Weights above this share of a device leave too little for the KV cache to advise fewer devices."""
+MOST_DEVICES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A model on devices as somebody means to start it.
+
+    accelerator    None: an unknown one
+    count          devices there are, 0: unknown; per_node: devices of one host, 0: unknown
+    group_size     numbers that share a scale along the input of a quantised layer, 0: no such group
+    """
+
+    geometry: Geometry
+    settings: Settings
+    accelerator: Accelerator | None = None
+    count: int = 0
+    per_node: int = 0
+    group_size: int = 0
+    engine: str = "vllm"
+    version: str = ""
+
+    def typed(self, name: str, value: int) -> str:
+        """A setting as it is typed for this engine and release."""
+        return f"{flags.typed(name, self.engine, self.version) or name} {value}"
+
+    def degree(self, most: int) -> str:
+        """The largest tensor parallel degree up to `most` that the model allows, as it is typed."""
+        allowed = allowed_degrees(self.geometry, most, self.group_size, expert_parallel=self.settings.expert_parallel)
+        return self.typed("tensor_parallel_size", allowed[-1])
+
+
+def problems(plan: Plan) -> tuple[Problem, ...]:
+    """What stands against the plan, the gravest first; () when nothing does."""
+    checks = (_devices, _shares, _stages, _kernel, _nodes, _links, _small)
+    found = [problem for check in checks for problem in check(plan)]
+    order = ("critical", "warning", "info")
+    return tuple(sorted(found, key=lambda problem: order.index(problem.severity)))
+
+
+def allowed_degrees(
+    geometry: Geometry, most: int = MOST_DEVICES, group_size: int = 0, *, expert_parallel: bool = False
+) -> tuple[int, ...]:
+    """Tensor parallel degrees up to `most` over which every weight divides; 1 always does."""
+    degrees = range(1, max(1, most) + 1)
+    return tuple(
+        degree
+        for degree in degrees
+        if degree == 1 or not any(refusals(geometry, degree, group_size, expert_parallel=expert_parallel))
+    )
+
+
+def refusals(geometry: Geometry, degree: int, group_size: int = 0, *, expert_parallel: bool = False) -> Iterator[str]:
+    """Why a model does not divide over `degree` ranks, one sentence each (vllm/config/model.py, layers/linear.py)."""
+    if geometry.query_heads % degree:
+        yield f"{geometry.query_heads} attention heads do not divide by {degree}"
+    for heads in _kv_heads(geometry):
+        if max(heads, degree) % min(heads, degree):
+            yield f"{heads} KV heads can be neither divided nor repeated over {degree} ranks"
+    rows = padded_vocabulary(geometry.vocabulary)
+    if rows % degree:
+        yield f"the vocabulary, padded to {rows} rows, does not divide by {degree}"
+    for name, width in _inputs(geometry, expert_parallel=expert_parallel):
+        if width % degree:
+            yield f"the {name} width {width} does not divide by {degree}"
+        elif group_size > 0 and width // degree % group_size:
+            yield f"the {name} width {width} / {degree} = {width // degree} is no multiple of the group of {group_size}"
+
+
+def padded_vocabulary(vocabulary: int, multiple: int = VOCABULARY_MULTIPLE) -> int:
+    """Rows of the embedding after padding."""
+    return -(-vocabulary // multiple) * multiple
+
+
+def group_size(config: Mapping[str, object]) -> int:
+    """Numbers that share a scale along a layer's input, as config.json says (awq, gptq, compressed-tensors, fp8 block).
+
+    0: none, or one scale per row or tensor.
+    """
+    found = config.get("quantization_config")
+    if not isinstance(found, Mapping):
+        return 0
+    block = found.get("weight_block_size")
+    if isinstance(block, list | tuple) and block:
+        return _positive(block[-1])
+    groups = found.get("config_groups")
+    first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
+    weights = first.get("weights") if isinstance(first, Mapping) else None
+    inner = weights.get("group_size") if isinstance(weights, Mapping) else None
+    return _positive(found.get("group_size")) or _positive(inner)
+
+
+def _positive(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _kv_heads(geometry: Geometry) -> list[int]:
+    """The different numbers of KV heads; the one latent of MLA is copied to every rank and divides by any."""
+    layers = [layer for layer in geometry.layers if layer is not None]
+    return sorted({layer.kv_heads for layer in layers if layer.kind != "mla" and layer.kv_heads > 0})
+
+
+def _inputs(geometry: Geometry, *, expert_parallel: bool) -> Iterator[tuple[str, int]]:
+    """Widths that are cut over the ranks as the input of a layer, whole groups to each rank."""
+    if geometry.mlp_width:
+        yield "MLP", geometry.mlp_width
+    if geometry.expert_width and not expert_parallel:
+        yield "expert", geometry.expert_width
+    wide = {layer.value_dim or layer.head_dim for layer in geometry.layers if layer is not None and layer.kv_heads}
+    for head_dim in sorted(wide - {0}):
+        yield "attention", geometry.query_heads * head_dim
+
+
+def _devices(plan: Plan) -> Iterator[Problem]:
+    settings = plan.settings
+    needed = settings.tensor_parallel * settings.pipeline_parallel * settings.data_parallel
+    if not plan.count or needed <= plan.count:
+        return
+    others = settings.pipeline_parallel * settings.data_parallel
+    yield Problem(
+        severity="critical",
+        text=f"tensor {settings.tensor_parallel} x pipeline {settings.pipeline_parallel} x data "
+        f"{settings.data_parallel} parallel need {needed} devices, there are {plan.count}",
+        change=plan.degree(plan.count // others) if others <= plan.count else "",
+    )
+
+
+def _shares(plan: Plan) -> Iterator[Problem]:
+    degree = plan.settings.tensor_parallel
+    if degree < 2:
+        return
+    for text in refusals(plan.geometry, degree, plan.group_size, expert_parallel=plan.settings.expert_parallel):
+        change = plan.degree(degree)
+        yield Problem(severity="critical", cause="tp-degree-not-divisible", text=text, change=change)
+
+
+def _stages(plan: Plan) -> Iterator[Problem]:
+    count, layers = plan.settings.pipeline_parallel, len(plan.geometry.layers)
+    if count < 2:
+        return
+    if count > layers:
+        text = f"{layers} layers cannot be divided over {count} pipeline stages"
+        yield Problem(severity="critical", text=text, change=plan.typed("pipeline_parallel_size", layers))
+    elif layers % count:
+        sizes = ", ".join(str(len(stage)) for stage in stages(layers, 0, plan.settings))
+        text = f"{layers} layers over {count} stages are {sizes}: the longest stage sets the pace and the memory"
+        yield Problem(severity="info", text=text)
+
+
+def _kernel(plan: Plan) -> Iterator[Problem]:
+    card, method = plan.accelerator, plan.geometry.quantization
+    if card is None or not method:
+        return
+    arch = "" if card.vendor == "nvidia" else card.arch
+    found = quantisations.support(method, card.capability, plan.engine, plan.version, arch)
+    if found.runs == "no":
+        yield Problem(severity="critical", cause="quant-unsupported-on-gpu", text=f"{found.why} ({card.name})")
+    elif found.runs in ("weight-only", "emulated"):
+        yield Problem(severity="info", text=found.why)
+
+
+def _nodes(plan: Plan) -> Iterator[Problem]:
+    degree, node = plan.settings.tensor_parallel, plan.per_node
+    if not node or degree <= node:
+        return
+    allowed = allowed_degrees(plan.geometry, node, plan.group_size, expert_parallel=plan.settings.expert_parallel)
+    inside = max((one for one in allowed if degree % one == 0), default=1)
+    change = f"{plan.typed('tensor_parallel_size', inside)} " + plan.typed(
+        "pipeline_parallel_size", plan.settings.pipeline_parallel * degree // inside
+    )
+    text = f"tensor parallel {degree} spans hosts of {node} devices: every layer waits for the network twice"
+    yield Problem(severity="warning", text=text, change=change)
+
+
+def _links(plan: Plan) -> Iterator[Problem]:
+    card, degree = plan.accelerator, plan.settings.tensor_parallel
+    if card is None or degree < 2 or card.peer_to_peer:
+        return
+    text = f"tensor parallel {degree} goes over {card.interconnect}: {card.name} has no faster links between devices"
+    yield Problem(severity="info", text=text)
+
+
+def _small(plan: Plan) -> Iterator[Problem]:
+    """A model cut thinner than it needs to be."""
+    degree, card = plan.settings.tensor_parallel, plan.accelerator
+    total = sum(part.parameters for part in plan.geometry.weights) / 1e9
+    if degree < 2 or card is None or not 0 < total / degree < SMALL_SHARD_B:
+        return
+    need = sum(part.bytes for part in plan.geometry.weights) / plan.settings.pipeline_parallel
+    most = ROOM_FOR_CACHE * card.memory.likely
+    fewer = (
+        one
+        for one in allowed_degrees(plan.geometry, degree - 1, plan.group_size)
+        if need / one <= most and degree % one == 0
+    )
+    enough = next(fewer, None)
+    if enough is None:
+        return
+    yield Problem(
+        severity="info",
+        cause="tp-oversplit-small-model",
+        text=f"{total:.1f} billion parameters over {degree} devices are {total / degree:.1f} billion each: "
+        "collectives cost about as much as the work they share",
+        change=plan.typed("tensor_parallel_size", enough),
+    )
