@@ -82,7 +82,7 @@ def test_access_that_cannot_work_is_refused(given_options: dict[str, Any], says:
 
 def sources(*targets: str, metrics: tuple[Path, ...] = ()) -> Sources:
     return options.sources(
-        targets=targets, metrics=metrics, logs=(), args="", pid=None, case=None, symptoms=Symptoms()
+        targets=targets, metrics=metrics, logs=(), args="", pid=None, case=None, model=None, symptoms=Symptoms()
     )  # fmt: skip
 
 

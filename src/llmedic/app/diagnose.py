@@ -10,7 +10,7 @@ from llmedic.app import gather
 from llmedic.app.request import DiagnoseRequest, Diagnosis, Progress
 from llmedic.errors import UsageError
 
-SOURCES_HINT = "give a TARGET, --metrics, --log, --args, --pid, --case or --symptom"
+SOURCES_HINT = "give a TARGET, --metrics, --log, --args, --pid, --model, --case or --symptom"
 
 
 def diagnose(

@@ -47,6 +47,12 @@ def _case(raws: Sequence[Raw]) -> Evidence:
     return merge([casefile.read(raw) for raw in raws])
 
 
+def _model(raws: Sequence[Raw]) -> Evidence:
+    from llmedic.collect import modelfiles
+
+    return modelfiles.read(raws)
+
+
 def _flags(raws: Sequence[Raw]) -> Evidence:
     from llmedic.collect import flags
 
@@ -69,6 +75,7 @@ READERS: Mapping[str, Reader] = {
     "logs": _logs,
     "process": _process,
     "case": _case,
+    "model": _model,
     "flags": _flags,
     "baseline": _baseline,
     "folder": _folder,
@@ -133,6 +140,7 @@ def _deployment(parts: Sequence[Deployment]) -> Deployment:
         model=ModelFacts(
             name=_first(part.model.name for part in parts),
             config={key: value for part in reversed(parts) for key, value in part.model.config.items()},
+            tensors=next((part.model.tensors for part in parts if part.model.tensors), ()),
         ),
         hardware=_hardware([part.hardware for part in parts]),
     )

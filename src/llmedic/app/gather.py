@@ -21,7 +21,10 @@ GRACE_S = 8.0
 """How long after the window a source may still finish before it is given up."""
 METRICS_ENDINGS = (".prom", ".metrics")
 MAX_FILE_BYTES = 64 << 20
-FOLDER_HINT = "metrics pages end in .prom or begin with # HELP, logs in .log, bundles in .zip, case files in .yaml"
+FOLDER_HINT = (
+    "metrics pages end in .prom or begin with # HELP, logs in .log, bundles in .zip, case files in .yaml; "
+    "a model has a config.json"
+)
 TARGET_HINT = "a target is http(s)://host:port, prom+http(s)://host:port?SELECTOR, a bundle (.zip) or a directory"
 
 Capture = Callable[[], Sequence[Raw]]
@@ -40,6 +43,7 @@ class Plan:
     metrics: tuple[Path, ...] = ()
     logs: tuple[str, ...] = ()
     cases: tuple[Path, ...] = ()
+    models: tuple[Path, ...] = ()
     pids: tuple[int, ...] = field(default=())
     found: frozenset[Path] = frozenset()
 
@@ -52,7 +56,7 @@ class Plan:
 def plan(sources: Sources) -> Plan:
     """Sorts the targets. Raises UsageError for one that is none of the kinds."""
     urls, proms, bundles, metrics, log_paths = [], [], [], list(sources.metrics), [str(path) for path in sources.logs]
-    cases = [sources.case] if sources.case else []
+    cases, models = [sources.case] if sources.case else [], [sources.model] if sources.model else []
     in_folders: set[Path] = set()
     for target in sources.targets:
         if target.startswith(("http://", "https://")):
@@ -63,14 +67,18 @@ def plan(sources: Sources) -> Plan:
             scheme = target.partition("://")[0]
             raise errors.UsageError(f"{scheme}://…: not a kind of target that is known", hint=TARGET_HINT)
         elif Path(target).is_dir():
-            found = _folder(Path(target))
+            found, holds_model = _evidence(Path(target))
+            if holds_model and not sources.model:
+                models.append(Path(target))
+                in_folders.add(Path(target))
             in_folders.update(found)
             metrics += [path for path in found if _is_metrics(path)]
             bundles += [path for path in found if path.suffix == ".zip"]
             cases += [path for path in found if path.suffix in (".yaml", ".yml")]
             logs = _logs(found)
             log_paths += logs
-            if not any((logs, *(_is_metrics(path) or path.suffix in (".zip", ".yaml", ".yml") for path in found))):
+            evident = (_is_metrics(path) or path.suffix in (".zip", ".yaml", ".yml") for path in found)
+            if not any((holds_model, logs, *evident)):
                 raise errors.InputError(f"{target}: no evidence in this folder", hint=FOLDER_HINT)
         elif Path(target).is_file():
             bundles.append(Path(target))
@@ -83,6 +91,7 @@ def plan(sources: Sources) -> Plan:
         metrics=tuple(metrics),
         logs=tuple(log_paths),
         cases=tuple(cases),
+        models=tuple(models),
         pids=(sources.pid,) if sources.pid is not None else (),
         found=frozenset(in_folders),
     )
@@ -94,6 +103,16 @@ def _folder(folder: Path) -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.is_file())
     except OSError as error:
         raise errors.InputError(f"{folder}: {error.strerror or error}", hint="check the path and its mode") from error
+
+
+def _evidence(folder: Path) -> tuple[list[Path], bool]:
+    """The files that may be evidence, and whether those of a model, which are not among them, lie there too."""
+    from llmedic.collect import modelfiles
+
+    found = _folder(folder)
+    if not modelfiles.is_model(path.name for path in found):
+        return found, False
+    return [path for path in found if not modelfiles.belongs_to_model(path.name)], True
 
 
 def _is_metrics(path: Path) -> bool:
@@ -159,6 +178,10 @@ def _watch(live: Mapping[str, Capture], deadline_s: float, meanwhile: Callable[[
 def _files(planned: Plan, sources: Sources, window_s: float) -> list[Raw]:
     """What is read at once. Each source is imported when it has something to read."""
     raws: list[Raw] = []
+    if planned.models:  # before the bundles: what was named counts, not what an older snapshot knew
+        from llmedic.collect import modelfiles
+
+        raws += _each(planned, planned.models, modelfiles.capture)
     if planned.bundles:
         from llmedic.collect import bundle
 
@@ -193,7 +216,7 @@ def _each(planned: Plan, paths: Sequence[Path], read: Callable[[Path], Sequence[
         except errors.InputError as error:
             if path not in planned.found:
                 raise
-            raws.append(evidence.unread_raw(path.name, error))
+            raws.append(evidence.unread_raw(path.name or str(path), error))
     return raws
 
 

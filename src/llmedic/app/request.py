@@ -22,6 +22,7 @@ class Sources:
     args       the engine's command line as typed
     pid        a local engine process
     case       a case file
+    model      a folder or a file of the served model
     symptoms   what the person ticked
     """
 
@@ -31,11 +32,12 @@ class Sources:
     args: str = ""
     pid: int | None = None
     case: Path | None = None
+    model: Path | None = None
     symptoms: Symptoms = field(default_factory=Symptoms)
 
     def __bool__(self) -> bool:
         files = (*self.targets, *self.metrics, *self.logs)
-        return bool(files or self.args or self.case or self.symptoms) or self.pid is not None
+        return bool(files or self.args or self.case or self.model or self.symptoms) or self.pid is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,6 +81,8 @@ source_options: Callable[[F], F] = combine(
                  help="An engine log; - reads standard input."),
     click.option("--args", default="", metavar="TEXT", help="The engine's command line, in quotes."),
     click.option("--pid", type=click.IntRange(min=1), help="An engine process on this machine."),
+    click.option("--model", type=click.Path(path_type=Path, exists=True), metavar="DIR",
+                 help="The served model: its folder, config.json or .gguf file; weights are not read."),
     click.option("--case", type=_READABLE, metavar="FILE", help="A case file: evidence typed by hand."),
     click.option("--symptom", "seen", multiple=True, metavar="ID",
                  help="What you see (llmedic explain lists the ids)."),
@@ -152,7 +154,7 @@ def access(
 
 def sources(
     *, targets: tuple[str, ...], metrics: tuple[Path, ...], logs: tuple[Path, ...], args: str, pid: int | None,
-    case: Path | None, symptoms: Symptoms,
+    case: Path | None, model: Path | None, symptoms: Symptoms,
 ) -> Sources:  # fmt: skip
     """Where evidence comes from. Raises UsageError or InputError when a target is no target."""
     from llmedic.app.request import Sources
@@ -166,6 +168,7 @@ def sources(
         args=args,
         pid=pid,
         case=case,
+        model=model,
         symptoms=symptoms,
     )
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 class Raw:
     """One answer, file or reading.
 
-    source    the source that can read it: "engine", "prometheus", "logs", "flags", "process", "case", "baseline"
+    source    the source that can read it: "engine", "prometheus", "logs", "flags", "process", "case", "model",
+              "baseline"
     kind      what it is within the source ("metrics", "health", "models", "gauges", "lines", ...)
     target    whose it is: a URL without credentials, a path's last part, a pid; "" when there is one only
     at        when it was taken, in Unix seconds

@@ -319,7 +319,7 @@ def test_another_file_that_is_broken_is_a_gap(model: Builder) -> None:
     ("files", "why"),
     [
         ({}, "an empty folder"),
-        ({"README.md": b""}, "no weights in it"),
+        ({"README.md": b""}, "holds no weights"),
         ({"adapter_config.json": b"{}", "adapter_model.safetensors": b""}, "a LoRA adapter"),
         ({"model_index.json": b"{}"}, "a diffusion pipeline"),
         ({"model.onnx": b""}, "model.onnx is an ONNX model, which is not read"),

@@ -89,7 +89,7 @@ def _request(given: dict[str, Any], *, lang: Lang) -> DiagnoseRequest:
     from llmedic.app.request import DiagnoseRequest
 
     symptoms = options.ticked(**{key: given.pop(key) for key in ("seen", "when", "not_when")})
-    keys = ("targets", "metrics", "logs", "args", "pid", "case")
+    keys = ("targets", "metrics", "logs", "args", "pid", "case", "model")
     sources = options.sources(**{key: given.pop(key) for key in keys}, symptoms=symptoms)
     access = options.access(**{key: given.pop(key) for key in ("headers", "bearer_env", "cacert", "cert", "key")})
     return DiagnoseRequest(

@@ -53,7 +53,7 @@ def _request(given: dict[str, Any], output: Path) -> SnapshotRequest:
     from llmedic.app.request import SnapshotRequest
 
     symptoms = options.ticked(**{key: given.pop(key) for key in ("seen", "when", "not_when")})
-    keys = ("targets", "metrics", "logs", "args", "pid", "case")
+    keys = ("targets", "metrics", "logs", "args", "pid", "case", "model")
     return SnapshotRequest(
         sources=options.sources(**{key: given.pop(key) for key in keys}, symptoms=symptoms),
         access=options.access(**{key: given.pop(key) for key in ("headers", "bearer_env", "cacert", "cert", "key")}),

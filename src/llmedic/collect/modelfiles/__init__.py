@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from llmedic.collect.modelfiles import configs, ggufwords
-from llmedic.collect.modelfiles.capture import capture, is_model
+from llmedic.collect.modelfiles.capture import belongs_to_model, capture, is_model
 from llmedic.collect.modelfiles.gguf import Value
 from llmedic.collect.modelfiles.groups import of_rows
 from llmedic.collect.modelfiles.weights import SOURCE
@@ -17,7 +17,7 @@ from llmedic.model.evidence import Evidence, Gap
 from llmedic.model.raw import Raw
 from llmedic.wire import jsontext
 
-__all__ = ["SOURCE", "capture", "is_model", "read"]
+__all__ = ["SOURCE", "belongs_to_model", "capture", "is_model", "read"]
 
 _WHAT = {"tensors": "model weights", "gguf": "model metadata", "config": "model configuration"}
 _AGAIN = "llmedic diagnose --model DIR"

@@ -14,6 +14,13 @@ from llmedic.errors import InputError
 from llmedic.model.raw import Raw
 
 MAX_ENTRIES = 100_000
+_TEXTS = frozenset(
+    {
+        "tokenizer.json", "vocab.json", "vocab.txt", "merges.txt", "added_tokens.json", "special_tokens_map.json",
+        "params.json", "chat_template.json", "modules.json",
+    }
+)  # fmt: skip
+"""Files beside the weights that are called as a log might be."""
 _CONFIG_GAP = "without it the layout of the caches is not known: give the folder with config.json"
 _WEIGHTS_GAP = "the weights are computed from config.json; give the folder with all weight files to count them"
 
@@ -38,6 +45,11 @@ def capture(path: Path) -> tuple[Raw, ...]:
 def is_model(names: Iterable[str]) -> bool:
     """Whether files of these names look like those of a model."""
     return any(name == "config.json" or name.endswith((".gguf", ".safetensors")) for name in names)
+
+
+def belongs_to_model(name: str) -> bool:
+    """Whether a file of this name beside a model is part of it, though it may look like a log."""
+    return name in _TEXTS or name.endswith(("config.json", ".index.json"))
 
 
 def _inside(folder: Path) -> Path:
@@ -80,7 +92,7 @@ def _weights(folder: Path, name: str, there: frozenset[str]) -> tuple[Raw, ...]:
     try:
         return tuple(replace(raw, target=name) for raw in weights.in_folder(folder, name, there))
     except InputError as error:
-        hint = f"{error.hint}; until then {_WEIGHTS_GAP}" if error.hint != NOTHING_HINT else _WEIGHTS_GAP
+        hint = _WEIGHTS_GAP if error.hint == NOTHING_HINT else f"{error.hint}; until then {_WEIGHTS_GAP}"
         return (Raw(source=SOURCE, kind="tensors", target=name, error=error.message, hint=hint),)
 
 

@@ -49,7 +49,7 @@ def in_folder(folder: Path, name: str, there: Collection[str]) -> tuple[Raw, ...
     for ending, what in _NOT_READ.items():
         if other := next((one for one in sorted(there) if one.endswith(ending)), ""):
             raise InputError(f"{folder}: {other} is {what}, which is not read", hint=ENDINGS)
-    raise InputError(f"{folder}: no weights in it", hint=NOTHING_HINT)
+    raise InputError(f"{folder}: holds no weights", hint=NOTHING_HINT)
 
 
 def of_safetensors(path: Path) -> Raw:
