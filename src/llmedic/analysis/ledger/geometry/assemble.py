@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmedic.analysis.ledger.geometry import decoders, quantised, weigh, wrappers
+from llmedic.analysis.ledger.geometry import decoders, quantised, towers, weigh, wrappers
 from llmedic.analysis.ledger.geometry.families import ALIASES, FAMILIES, Family
 from llmedic.analysis.ledger.geometry.fields import Fields, fault
 from llmedic.analysis.ledger.geometry.shape import shape_of
@@ -28,11 +28,12 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
     tied = config.flag("tie_word_embeddings", default=text.flag("tie_word_embeddings", default=shape.family.tied))
     bytes_each = activation_bytes(config, text, dtype)
     scheme = quantised.scheme_of(config, text, quantization)
+    encoders, uncounted = towers.towers(config, shape.hidden)
     unsure = () if kind in FAMILIES else (f"the model type {kind or 'of this model'} is not known",)
     return Geometry(
         architecture=(config.words("architectures") or (kind,))[0],
         layers=tuple(layer.cache for layer in layers),
-        weights=weigh.parts(layers, recipe.outside(shape, tied=tied), scheme, bytes_each),
+        weights=weigh.parts(layers, (*recipe.outside(shape, tied=tied), *encoders), scheme, bytes_each),
         hidden_size=shape.hidden,
         vocabulary=shape.vocabulary,
         query_heads=shape.heads,
@@ -43,7 +44,8 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         positions=shape.positions,
         bytes_each=bytes_each,
         quantization=scheme.method,
-        unsure=(*unsure, *scheme.unsure),
+        multimodal=towers.multimodal(config),
+        unsure=(*unsure, *uncounted, *scheme.unsure),
     )
 
 

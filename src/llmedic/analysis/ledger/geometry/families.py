@@ -73,7 +73,7 @@ _DEEPSEEK = Family(mixer="mla", qkv_bias=_ATTENTION, o_bias=_ATTENTION, router_b
 
 FAMILIES: dict[str, Family] = {
     "llama": _LLAMA,
-    "mistral": Family(),
+    "mistral": Family(window=4096),
     "ministral3": Family(),
     "arcee": Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION, mlp_bias=_MLP, gated=False),
     "granite": _LLAMA,

@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 LAYER = re.compile(r"^(?:.*\.)?layers\.(\d+)(?:\*$|$|\.(.*))")
 EVERY_LAYER = re.compile(r"^(?:.*\.)?layers\.\*\.(.*)")
 RUNAWAY = re.compile(r"[)\]][*+{][^)]*\)[*+{]|[*+]\)[*+{]")
+EXPERT = re.compile(r"experts\.\d+")
+ENCODER_WORDS = ("vis", "audio", "image", "multi_modal", "mm_proj")
 LONGEST_PATTERN = 1_000
 PREFIXES = ("model.language_model.", "language_model.model.", "language_model.", "model.", "backbone.")
 
 
 class Names:
-    """A set of module names. `refused`: patterns that are not used because they are no valid regular expression.
+    """A set of module names. An entry means itself and everything below it; "re:…" is a pattern, "*" a glob.
 
-    An entry means itself and everything below it. "re:…" is a regular expression, "*" a glob.
+    mention_encoders  an entry is about a vision or audio encoder
     """
 
     def __init__(self, entries: Iterable[str]) -> None:
-        self._layers: dict[int, list[str]] = {}
-        self._every: list[str] = []
+        self._layers: dict[int, set[str]] = {}
+        self._every: set[str] = set()
         self._patterns: list[re.Pattern[str]] = []
-        self.refused: list[str] = []
-        for entry in entries:
+        found = set(entries)
+        for entry in found:
             self._add(entry)
-        self.of_one_layer = bool(self._layers) or any(re.search(r"\d", found.pattern) for found in self._patterns)
+        self._numbered = any(re.search(r"\d", pattern.pattern) for pattern in self._patterns)
+        self.mention_encoders = any(word in entry for entry in found for word in ENCODER_WORDS)
 
     def _add(self, entry: str) -> None:
         if entry.startswith("re:"):
-            compiled = _compiled(entry[3:])
-            if compiled is None:
-                self.refused.append(entry)
-            else:
+            if (compiled := _compiled(entry[3:])) is not None:
                 self._patterns.append(compiled)
         elif found := LAYER.match(entry):
-            self._layers.setdefault(int(found[1]), []).append(found[2] or "*")
+            self._layers.setdefault(int(found[1]), set()).add(_first_expert(found[2] or "*"))
         elif found := EVERY_LAYER.match(entry):
-            self._every.append(found[1])
+            self._every.add(found[1])
         else:
-            self._every.append(_bare(entry))
+            self._every.add(_bare(entry))
+
+    def signature(self, layer: int) -> Hashable:
+        """What is meant in a layer: layers with the same answer are treated alike."""
+        own = frozenset(self._layers.get(layer, ()))
+        return (own, layer) if self._numbered else own
 
     def match(self, layer: int | None, path: str) -> bool:
         """The module `path` of `layer` (None: outside the layers) is meant."""
@@ -51,16 +56,16 @@ class Names:
         if not self._patterns:
             return False
         below = path if layer is None else f"layers.{layer}.{path}"
-        return any(
-            pattern.match(f"{prefix}{below}") for pattern in self._patterns for prefix in ("model.", "", *PREFIXES[:3])
-        )
+        return any(pattern.match(prefix + below) for pattern in self._patterns for prefix in ("", *PREFIXES))
 
 
 def _bare(entry: str) -> str:
-    for prefix in PREFIXES:
-        if entry.startswith(prefix):
-            return entry.removeprefix(prefix)
-    return entry
+    return next((entry.removeprefix(prefix) for prefix in PREFIXES if entry.startswith(prefix)), entry)
+
+
+def _first_expert(entry: str) -> str:
+    """Experts are alike: each is treated as the first one, which stands for all."""
+    return EXPERT.sub("experts.0", entry)
 
 
 def _means(entry: str, path: str) -> bool:

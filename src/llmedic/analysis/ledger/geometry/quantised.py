@@ -6,7 +6,7 @@ Norms, embeddings, routers and output heads stay as they are; so do the modules 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from llmedic.analysis.ledger.geometry import formats
@@ -34,16 +34,18 @@ class Scheme:
     only: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
 
-    @property
-    def by_layer(self) -> bool:
-        """Equal layers may be stored differently."""
-        return self.ignored.of_one_layer or any(names is not None and names.of_one_layer for names, _ in self.groups)
+    def signature(self, layer: int) -> Hashable:
+        """Equal layers with the same signature are stored alike."""
+        named = tuple(names.signature(layer) for names, _ in self.groups if names is not None)
+        return self.ignored.signature(layer), named
 
     def stored(self, tensor: Tensor, layer: int | None) -> Stored | None:
         """The format of a weight; None: as wide as the model computes."""
         if not tensor.linear or not self.groups or tensor.part in self.kept:
             return None
         if (self.only and tensor.part not in self.only) or self.ignored.match(layer, tensor.path):
+            return None
+        if tensor.part in ENCODERS and self.ignored.mention_encoders:
             return None
         for names, stored in self.groups:
             if names is None or names.match(layer, tensor.path):
@@ -161,9 +163,15 @@ def _bitsandbytes(section: Fields) -> Scheme:
 
 
 def _mxfp4(section: Fields) -> Scheme:
-    """gpt-oss: the experts alone, padded to the tiles of the kernel (`mxfp4_round_up_hidden_size_and_…`)."""
-    padded = Stored(bits=4, columns=32, scale_bytes=1, multiple=(128, 128))
-    return Scheme(method="mxfp4", groups=((None, padded),), only=("experts",))
+    """gpt-oss: the experts alone, padded to the tiles of the usual kernels.
+
+    Marlin and TensorRT-LLM want the hidden size in 256s and the intermediate size in 128s, others less
+    (`mxfp4_round_up_hidden_size_and_intermediate_size`).
+    """
+    del section
+    down = Stored(bits=4, columns=32, scale_bytes=1, multiple=(256, 128))
+    up = Stored(bits=4, columns=32, scale_bytes=1, multiple=(128, 256))
+    return Scheme(method="mxfp4", groups=((Names(("down_proj",)), down), (None, up)), only=("experts",))
 
 
 def _weights(section: Fields, layout: str) -> Stored | None:

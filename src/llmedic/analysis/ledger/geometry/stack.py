@@ -51,8 +51,14 @@ def joined(mixer: Layer, *more: tuple[Tensor, ...]) -> Layer:
 
 
 def norms(shape: Shape) -> tuple[Tensor, ...]:
-    """The normalisations of the hidden size in one layer."""
-    return norm("layernorms", shape.hidden * shape.family.norms, bias=shape.family.norm_bias)
+    """The normalisations of the hidden size in one layer; one where attention and feed-forward share theirs."""
+    number, fields = shape.family.norms, shape.fields
+    if shape.type == "falcon" and fields.flag("parallel_attn", default=True):
+        both = 2 if fields.flag("new_decoder_architecture") else 1
+        number = fields.count("num_ln_in_parallel_attn", default=both, most=2)
+    if shape.type == "stablelm" and fields.flag("use_parallel_residual"):
+        number = 1
+    return norm("layernorms", shape.hidden * number, bias=shape.family.norm_bias)
 
 
 def outside(shape: Shape, *, tied: bool) -> tuple[Tensor, ...]:

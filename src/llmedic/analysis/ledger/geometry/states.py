@@ -69,8 +69,8 @@ def kimi_delta(shape: Shape) -> Layer:
     """Kimi delta attention (Kimi Linear); its recurrent state is float32."""
     fields, hidden = shape.fields, shape.hidden
     nested = fields.section("linear_attn_config") or fields
-    heads = nested.count("num_heads", "linear_num_heads", most=MOST_HEADS)
-    dim = nested.count("head_dim", "linear_head_dim", most=MOST_HEADS)
+    heads = nested.count("linear_num_heads", "num_heads", most=MOST_HEADS)
+    dim = nested.count("linear_head_dim", "head_dim", most=MOST_HEADS)
     kernel = nested.count("short_conv_kernel_size", "linear_conv_kernel_dim", default=4, most=MOST_HEADS)
     width = heads * dim
     state = (_convolution(3 * width, kernel), StateTensor(name="ssm", elements=width * dim, bytes_each=4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from llmedic.analysis.ledger.geometry.quantised import Scheme
 from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor
@@ -15,14 +15,13 @@ def parts(
     layers: Sequence[Layer], outside: Iterable[Tensor], scheme: Scheme, bytes_each: int
 ) -> tuple[WeightPart, ...]:
     """The weights of every layer and of what is outside, summed by part and split."""
-    known: dict[int, Sums] = {}
+    known: dict[Hashable, Sums] = {}
     result: list[WeightPart] = []
     for index, layer in enumerate(layers):
-        if scheme.by_layer:
-            sums = _sums(layer.tensors, scheme, index, bytes_each)
-        else:
-            sums = known.get(id(layer)) or known.setdefault(id(layer), _sums(layer.tensors, scheme, index, bytes_each))
-        result.extend(_part(entry, index) for entry in sums)
+        key = id(layer), scheme.signature(index)
+        if key not in known:
+            known[key] = _sums(layer.tensors, scheme, index, bytes_each)
+        result.extend(_part(entry, index) for entry in known[key])
     result.extend(_part(entry, None) for entry in _sums(outside, scheme, None, bytes_each))
     return tuple(result)
 
