@@ -40,9 +40,10 @@ def test_every_command_is_in_both_readmes(readme: str, command: str) -> None:
     assert f"llmedic {command}" in readme
 
 
-def test_every_option_of_diagnose_is_in_its_guide() -> None:
-    guide = (ROOT / "docs" / "guides" / "diagnose.md").read_text(encoding="utf-8")
-    command = main.cli.get_command(click.Context(main.cli), "diagnose")
+@pytest.mark.parametrize("name", ["diagnose", "ledger"])
+def test_every_option_is_in_the_guide_of_its_command(name: str) -> None:
+    guide = (ROOT / "docs" / "guides" / f"{name}.md").read_text(encoding="utf-8")
+    command = main.cli.get_command(click.Context(main.cli), name)
 
     assert command is not None
     for parameter in command.params:

@@ -188,7 +188,7 @@ def test_every_option_is_explained(command: str) -> None:
             assert parameter.help, parameter.name
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["diagnose", "--help"], ["explain", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([command, "--help"] for command in main.COMMANDS)])
 def test_a_help_text_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import sys\nfrom llmedic.cli import main\n"

@@ -53,8 +53,8 @@ def split(words: Sequence[str], takes_value: dict[str, bool]) -> tuple[list[str]
         elif name in takes_value:
             into, length = ours, 2 if takes_value[name] and not equals else 1
         else:
-            spec, is_yes = _known(name, engines, version, takes_value)
-            into, length = theirs, 1 if equals else _length(name, words[at + 1 : at + 2], spec, is_yes=is_yes)
+            valued = _takes_value(name, engines, version, takes_value)
+            into, length = theirs, 1 if equals else _length(name, words[at + 1 : at + 2], is_valued=valued)
         into += words[at : at + length]
         at += length
     return ours, tuple(theirs)
@@ -101,18 +101,21 @@ def _is_flag(word: str) -> bool:
     return len(word) > 1 and word[0] == "-" and not word[1].isdigit()
 
 
-def _known(name: str, engines: Sequence[str], version: str | None, ours: Iterable[str]) -> tuple[FlagSpec, bool]:
-    """The setting that a spelling stands for, and whether it switches it on or takes a value."""
-    from llmedic.knowledge import flags
+def _takes_value(name: str, engines: Sequence[str], version: str | None, ours: Iterable[str]) -> bool:
+    """Whether a value follows a flag. Raises UsageError for one that the engine or the release does not have."""
+    from llmedic.knowledge import flags, otherflags
 
     for engine in engines:
         found = _spelled(name, engine)
         if found is None:
+            if name in otherflags.takes_value(engine):
+                return otherflags.takes_value(engine)[name]
             continue
-        if version is not None and not flags.exists(found[0].name, engine, version):
+        spec, is_yes = found
+        if version is not None and not flags.exists(spec.name, engine, version):
             release = version or "a current release"
             raise errors.UsageError(f"{name}: no such flag in {engine}, {release}", hint="name it: --engine-version V")
-        return found
+        return is_yes and spec.type != "bool"
     raise errors.UsageError(f"no such flag: {name}", hint=_hint(name, engines, ours))
 
 
@@ -125,9 +128,9 @@ def _spelled(name: str, engine: str) -> tuple[FlagSpec, bool] | None:
     return table.get(name) or table.get(head) or (table.get(head.replace("_", "-")) if head[:2] == "--" else None)
 
 
-def _length(name: str, following: Sequence[str], spec: FlagSpec, *, is_yes: bool) -> int:
+def _length(name: str, following: Sequence[str], *, is_valued: bool) -> int:
     """How many words a flag takes, itself included. Raises UsageError where its value is missing."""
-    if spec.type == "bool" or not is_yes:
+    if not is_valued:
         return 2 if following and following[0].lower() in _SWITCH_WORDS else 1
     if not following or _is_flag(following[0]):
         raise errors.UsageError(f"{name} needs a value", hint=f"{name} VALUE")
@@ -137,16 +140,20 @@ def _length(name: str, following: Sequence[str], spec: FlagSpec, *, is_yes: bool
 def _hint(name: str, engines: Sequence[str], ours: Iterable[str]) -> str:
     import difflib
 
-    from llmedic.knowledge import flags
-
     others = [engine for engine in ENGINES if engine not in engines and _spelled(name, engine)]
     if others:
         return f"it is a flag of {' and '.join(others)}: add --engine {others[0]}"
-    known = {*ours, *(spelled for engine in engines for spelled in flags.by_spelling(engine))}
+    known = {*ours, *(spelled for engine in engines for spelled in _all(engine))}
     near = difflib.get_close_matches(name.lower().replace("_", "-"), sorted(known), n=2, cutoff=0.75)
     if near:
         return f"did you mean {' or '.join(near)}?"
     return "a flag that llmedic does not know can be given in --args, where the whole command line may stand"
+
+
+def _all(engine: str) -> Iterable[str]:
+    from llmedic.knowledge import flags, otherflags
+
+    return (*flags.by_spelling(engine), *otherflags.takes_value(engine))
 
 
 def typed(setting: str, value: Any, engine: str) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from llmedic.model.plain import plain
 COMMANDS = {
     "diagnose": "llmedic.cli.commands.diagnose",
     "snapshot": "llmedic.cli.commands.snapshot",
+    "ledger": "llmedic.cli.commands.ledger",
     "explain": "llmedic.cli.commands.explain",
 }
 """Every subcommand and the module that has it, in the order of the help."""

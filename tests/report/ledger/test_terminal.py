@@ -214,6 +214,7 @@ def test_any_ledger_can_be_drawn(drawn: list[list[float]], width: int) -> None:
     text = terminal.render(LedgerReport(ledger=ledger), width=width)
 
     assert max(map(cell_len, text.splitlines())) <= width
+    assert len(chart.rows(ledger)) == len([line for line in text.splitlines() if re.match(r"  [-= ] \w", line)])
     assert len({len(bar) for bar in BAR.findall(text)}) <= 1
 
 

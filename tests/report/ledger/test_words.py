@@ -53,6 +53,7 @@ def test_the_answer_without_geometry_is_the_size_alone() -> None:
 
 def test_what_is_known_of_the_subject() -> None:
     assert words.subject(FITS, "en") == "Qwen3-32B, 1 x H100 80GB, vllm 0.33.0"
+    assert words.subject(dataclasses.replace(FITS, accelerator=""), "en") == "Qwen3-32B, 1 x 79.18 GiB, vllm 0.33.0"
     assert words.subject(UNKNOWN, "en") == "vllm"
 
 
@@ -113,7 +114,7 @@ def test_a_plan_without_a_concurrency_has_no_share() -> None:
     assert PRINTED.planned is not None
     heads, rows = words.planned(dataclasses.replace(PRINTED.planned, concurrency=None), "en")
 
-    assert heads == ["", "tokens each", "blocks each", "rule of thumb", "at once"]
+    assert heads == ["", "tokens each", "blocks each", "quick rule (of 32)", "at once"]
     assert rows[1] == ("planned", "5,000", "313", "192", "92")
 
 

@@ -88,9 +88,9 @@ class _Ledger(Page):
             _column([self._name(row) for row in lines]),
             numbers.aligned([likely for likely, _ in sizes]),
             _column([interval for _, interval in sizes]),
-            [share.rjust(5) for share in (_share(row) for row in lines)] if lines[0].share is not None else [],
+            _column([_share(row) for row in lines], right=True),
         ]
-        columns = [column for column in columns if any(column)]
+        columns = [column for column in columns if any(map(str.strip, column))]
         room = self.width - INDENT - sum(cell_width(column[0]) + GUTTER for column in columns) - len("[]")
         if room >= LEAST_BAR:
             columns.append([f"[{bar(row, chart.extent(lines), room)}]" for row in lines])
@@ -163,11 +163,11 @@ def cell_width(text: str) -> int:
     return cell_len(text)
 
 
-def _column(cells: list[str]) -> list[str]:
+def _column(cells: list[str], *, right: bool = False) -> list[str]:
     from rich.cells import set_cell_size
 
     width = max(map(cell_width, cells))
-    return [set_cell_size(cell, width) for cell in cells]
+    return [cell.rjust(width) if right else set_cell_size(cell, width) for cell in cells]
 
 
 def _share(row: chart.Row) -> str:

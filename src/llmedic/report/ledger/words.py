@@ -95,7 +95,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "then": ("planned", "计划"),
     "request-tokens": ("tokens each", "每请求 token"),
     "request-blocks": ("blocks each", "每请求块数"),
-    "quick-rule": ("rule of thumb", "经验公式"),
+    "quick-rule": ("quick rule (of 32)", "经验公式（32/块）"),
     "wanted-share": ("pool for {count}", "{count} 个占池"),
     "none": ("none", "无"),
     "unknown": ("unknown", "未知"),
@@ -152,7 +152,8 @@ def basis(term: Term, lang: Lang) -> str:
 def subject(report: LedgerReport, lang: Lang) -> str:
     """Model, cards, engine and release, as far as they are known."""
     ledger = report.ledger
-    cards = f"{ledger.devices} x {report.accelerator}" if report.accelerator else ""
+    card = report.accelerator or (numbers.size(ledger.total.size) if ledger.total else "")
+    cards = f"{ledger.devices} x {card}" if card else ""
     engine = " ".join(filter(None, (ledger.engine, ledger.version)))
     return say("comma", lang).join(filter(None, (report.model_name, cards, engine)))
 

@@ -1,0 +1,201 @@
+"""`llmedic ledger` from end to end: what is typed, what is shown, what the exit code says."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.report.ledger.conftest import DOES_NOT, FITS
+
+from llmedic.analysis.ledger import solve
+from llmedic.app import ledger as app
+from llmedic.app.request import LedgerRequest
+from llmedic.cli import main
+from llmedic.cli.commands import ledger
+from llmedic.model.ledger import LedgerReport, Problem, Starts
+from llmedic.model.verdict import Severity
+
+Asked = Callable[..., LedgerRequest]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """What the use case is asked for by a command line."""
+
+    def ask(*words: str) -> LedgerRequest:
+        requests: list[LedgerRequest] = []
+
+        def run(request: LedgerRequest) -> LedgerReport:
+            requests.append(request)
+            return FITS
+
+        monkeypatch.setattr(app, "run", run)
+        assert main.main(["ledger", *words]) == 0
+        return requests[0]
+
+    return ask
+
+
+def test_what_is_typed_is_what_is_asked(asked: Asked) -> None:
+    request = asked(
+        "Qwen3-32B", "--gpu", "8x H200", "--gpus", "4", "--engine-version", "0.11.0", "--max-model-len", "16000",
+        "--context", "16k", "--concurrency", "32", "--plan-context", "32K", "--solve", "gpu", "--solve", "max-num-seqs",
+        "--available", "35.34GiB", "--lang", "zh", "--enforce-eager",
+    )  # fmt: skip
+
+    assert request == LedgerRequest(
+        model="Qwen3-32B",
+        gpu="8x H200",
+        count=4,
+        engine="vllm",
+        version="0.11.0",
+        flags=("--max-model-len", "16000", "--enforce-eager"),
+        available_bytes=round(35.34 * 2**30),
+        context_tokens=16_000,
+        concurrency=32,
+        plan_context=32_768,
+        solve=("gpu", "max-num-seqs"),
+        lang="zh",
+    )
+
+
+def test_parallel_sizes_are_flags_of_the_engine(asked: Asked) -> None:
+    assert asked("Q", "--tp", "2", "--pp", "2").flags == (
+        "--tensor-parallel-size",
+        "2",
+        "--pipeline-parallel-size",
+        "2",
+    )
+    assert asked("Q", "--engine", "sglang", "--tp", "2").flags == ("--tp-size", "2")
+
+
+@pytest.mark.parametrize(
+    ("words", "engine"),
+    [("Q", "vllm"), ("m.gguf", "llama.cpp"), ("Q --engine tgi", "tgi"), ("--args 'sglang'", ""), ("--log - Q", "")],
+)
+def test_the_engine(asked: Asked, words: str, engine: str) -> None:
+    assert asked(*words.split()).engine == engine
+
+
+def with_problem(starts: Starts, *severities: Severity) -> LedgerReport:
+    problems = tuple(Problem(severity=one, text="so it is") for one in severities)
+    return dataclasses.replace(FITS, ledger=dataclasses.replace(FITS.ledger, starts=starts, problems=problems))
+
+
+@pytest.mark.parametrize(
+    ("report", "fail_on", "code"),
+    [
+        (with_problem("yes"), "info", 0),
+        (with_problem("yes", "info"), "critical", 0),
+        (with_problem("yes", "info"), "info", 1),
+        (with_problem("yes", "critical"), "critical", 1),
+        (with_problem("no"), "critical", 1),
+        (with_problem("no"), "never", 0),
+        (with_problem("perhaps"), "critical", 0),
+        (with_problem("perhaps"), "warning", 1),
+        (with_problem("perhaps", "critical"), "never", 0),
+        (with_problem("unknown"), "critical", 3),
+        (with_problem("unknown"), "never", 3),
+        (with_problem("unknown", "critical"), "critical", 1),
+    ],
+)
+def test_exit_codes(report: LedgerReport, fail_on: str, code: int) -> None:
+    assert ledger.exit_code(report, fail_on) == code
+
+
+@pytest.mark.parametrize(
+    ("style", "start"),
+    [
+        ("terminal", "LLMedic ledger: "),
+        ("json", '{\n  "schema": "llmedic.ledger/1"'),
+        ("markdown", "# LLMedic ledger: "),
+        ("html", "<!doctype html>"),
+    ],
+)
+def test_every_format_goes_alone_to_standard_output(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, style: str, start: str
+) -> None:
+    monkeypatch.setattr(app, "run", lambda request: DOES_NOT)
+
+    assert main.main(["ledger", "Q", "--format", style, "--lang", "en"]) == 1
+
+    out, err = capsys.readouterr()
+    assert out.startswith(start)
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        ("", "no MODEL", "--log FILE"),
+        ("Q --solve gpu", "--solve needs a load", "--concurrency N --context TOKENS"),
+        ("Q --solve gpu --context 8k", "--solve needs a load", "--concurrency N --context TOKENS"),
+        ("Q --solve speed", "'speed' is not one of", "llmedic ledger --help"),
+        ("Q --plan-context 5000", "--plan-context needs the length of today", "--context TOKENS"),
+        ("Q --max-modellen 3", "no such flag: --max-modellen", "did you mean --max-model-len?"),
+        ("Q --tp 0", "0 is not in the range", "llmedic ledger --help"),
+        ("Q --available lots", "'lots' is not a size", "llmedic ledger --help"),
+        ("Q --engine llama.cpp --tp 2", "llama.cpp has no flag for tensor parallel size", ""),
+        ("Q R", "unexpected extra argument", "llmedic ledger --help"),
+        ("--log nowhere.log", "'nowhere.log' does not exist", "llmedic ledger --help"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(
+    capsys: pytest.CaptureFixture[str], words: str, message: str, hint: str
+) -> None:
+    assert main.main(["ledger", *words.split()]) == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err.splitlines()[0]
+    assert hint in "".join(err.splitlines()[1:])
+
+
+def test_what_can_be_solved_for_is_what_the_solver_takes() -> None:
+    assert ledger.GOALS == solve.GOALS
+
+
+def test_a_card_that_is_large_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main.main(["ledger", "Qwen3-8B", "--gpu", "H100", "--max-model-len", "16000", "--format", "json"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert (code, document["starts"]) == (0, "yes")
+    assert document["cache"]["max_model_len"] == 16_000
+    assert document["cache"]["bytes_per_token"] == 2 * 8 * 128 * 2 * 36
+    assert document["pool"]["bytes"]["low"] > 0
+
+
+def test_a_card_that_is_too_small(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main.main(["ledger", "Qwen3-32B", "--gpu", "24GiB", "--lang", "en"])
+
+    out = capsys.readouterr().out
+    assert code == 1
+    assert out.startswith("LLMedic ledger: it does not start")
+    assert "!" in out
+
+
+def test_a_printed_size_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
+    """36 layers x 8 heads x 128 x 2 (keys and values) x 2 bytes = 147,456 bytes per token."""
+    main.main(["ledger", "Qwen3-8B", "--available", "1440MiB", "--max-model-len", "1024", "--format", "json"])
+
+    cache = json.loads(capsys.readouterr().out)["cache"]
+    assert cache["blocks"] == {"low": 640, "likely": 640, "high": 640}
+    assert cache["concurrency"]["likely"] == 10
+
+
+@pytest.mark.parametrize("words", ["nonesuch-9B --gpu H100", "Qwen3-8B --gpu H1000X"])
+def test_a_name_that_nobody_knows_is_one_line(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    assert main.main(["ledger", *words.split()]) == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert "hint: " in err
+
+
+def test_a_directory_without_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main.main(["ledger", str(tmp_path), "--gpu", "H100"]) == 2
+    assert "error: " in capsys.readouterr().err
