@@ -114,5 +114,5 @@ def _hardware(request: LedgerRequest, said: HardwareFacts) -> HardwareFacts:
         said,
         accelerator=card.name,
         count=request.count or count or said.count,
-        compute_capability=card.compute_capability or said.compute_capability,
+        compute_capability=card.capability or said.compute_capability,
     )

@@ -15,7 +15,7 @@ from llmedic.knowledge import accelerators
 from llmedic.model.deployment import Deployment, HardwareFacts
 from llmedic.model.evidence import Gap, LogEvent
 from llmedic.model.geometry import Geometry
-from llmedic.model.ledger import ContextCost, Ledger, LedgerReport, Planned, Printed, Range, Term
+from llmedic.model.ledger import ContextCost, Ledger, LedgerReport, Planned, Printed, Range, Solution, Term
 
 OTHERS = {"sglang": sglang.ledger, "llama.cpp": llamacpp.ledger, "ollama": llamacpp.ledger, "tgi": tgi.ledger}
 QUICK_MOST_BLOCKS = 256
@@ -129,7 +129,7 @@ def _known(found: Sequence[Printed], wanted: Wanted) -> balance.Known:
     return balance.Known(terms=sizes, pool=sizes.get("kv_cache"), free_bytes=free)
 
 
-def _solutions(server: Candidate, deployment: Deployment, card: Card | None, wanted: Wanted):  # type: ignore[no-untyped-def]
+def _solutions(server: Candidate, deployment: Deployment, card: Card | None, wanted: Wanted) -> tuple[Solution, ...]:
     if not wanted.solve:
         return ()
     if card is None:

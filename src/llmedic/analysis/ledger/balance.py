@@ -15,7 +15,7 @@ from llmedic.knowledge import flags
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap
 from llmedic.model.geometry import Geometry
-from llmedic.model.ledger import Basis, Ledger, Range, Setting, Term
+from llmedic.model.ledger import Basis, Ledger, Problem, Range, Setting, Starts, Term
 
 SHOWN = {
     "utilization": "gpu_memory_utilization",
@@ -116,7 +116,7 @@ def shown(settings: Settings, deployment: Deployment) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def _starts(server: Candidate, found: tuple[problems.Problem, ...]) -> str:
+def _starts(server: Candidate, found: tuple[Problem, ...]) -> Starts:
     if any(problem.severity == "critical" and problem.cause in STOPS for problem in found):
         return "no"
     return starts(server)

@@ -26,7 +26,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A server that could be started. known_pool: bytes, where they were printed or given and nothing is to be changed."""
+    """A server that could be started.
+
+    known_pool  bytes of the KV cache on one device, where they were printed or given
+    """
 
     geometry: Geometry
     settings: Settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import floor
 
 from llmedic.analysis.ledger.candidate import ALWAYS_FREE_BYTES, Candidate, Load, room_beside, starts
@@ -15,6 +16,9 @@ LENGTH_STEP = 256
 MOST_UTILIZATION = 0.95
 """vLLM's own advice ends here: the rest is for driver contexts and CUDA graphs."""
 DEGREES = (2, 4, 8, 16)
+LEAST_SEQS = 8
+LEAST_STEP_TOKENS = 512
+"""Smaller ones would make a server that starts and is of no use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,41 +178,36 @@ def _demand(situation: Situation) -> Problem | None:
 
 
 _Change = tuple[str, Callable[[], Candidate]]
+"""What is typed, and the server with it."""
 
 
 def _lower_peak(situation: Situation) -> Iterator[_Change]:
     """Fewer sampled requests, then a smaller step: what the profiling pass is measured with."""
-    settings = situation.candidate.settings
-    for name in ("max_num_seqs", "max_num_batched_tokens"):
-        now = getattr(settings, name)
+    candidate = situation.candidate
+    for name, least in (("max_num_seqs", LEAST_SEQS), ("max_num_batched_tokens", LEAST_STEP_TOKENS)):
+        now = getattr(candidate.settings, name)
         for value in (now // 2, now // 4, now // 8):
-            if value >= (512 if name == "max_num_batched_tokens" else 8):
-                yield (
-                    situation.typed(name, value),
-                    lambda name=name, value=value: situation.candidate.changed(**{name: value}),
-                )
+            if value >= least:
+                yield situation.typed(name, value), partial(candidate.changed, **{name: value})
 
 
 def _raise_share(situation: Situation) -> Iterator[_Change]:
     """A larger share of the card, as far as what is taken beside it leaves room."""
-    now = situation.candidate.settings.utilization
-    for percent in range(round(now * 100) + 1, round(MOST_UTILIZATION * 100) + 1):
+    candidate = situation.candidate
+    for percent in range(round(candidate.settings.utilization * 100) + 1, round(MOST_UTILIZATION * 100) + 1):
         share = percent / 100
-        yield (
-            situation.typed("gpu_memory_utilization", f"{share:.2f}"),
-            lambda share=share: situation.candidate.changed(utilization=share, cache_bytes=0),
-        )
+        typed = situation.typed("gpu_memory_utilization", f"{share:.2f}")
+        yield typed, partial(candidate.changed, utilization=share, cache_bytes=0)
 
 
 def _degrees(situation: Situation) -> Iterator[_Change]:
-    """More shards, where the model divides by them."""
+    """More shards, where the model divides by them and the machine has the cards."""
     candidate = situation.candidate
     for degree in DEGREES:
-        if degree > candidate.settings.tensor_parallel and candidate.geometry.query_heads % degree == 0:
-            yield (
-                situation.typed("tensor_parallel_size", degree),
-                lambda degree=degree: candidate.changed(tensor_parallel=degree),
-            )
+        there = situation.devices is None or degree <= max(situation.devices, 1)
+        if there and degree > candidate.settings.tensor_parallel and candidate.geometry.query_heads % degree == 0:
+            typed = situation.typed("tensor_parallel_size", degree)
+            yield typed, partial(candidate.changed, tensor_parallel=degree)
 
 
 def _first_that_starts(situation: Situation, changes: Iterator[_Change] | tuple[_Change, ...], length: int = 0) -> str:
