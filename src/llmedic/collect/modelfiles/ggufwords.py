@@ -119,6 +119,7 @@ def _heads(own: Mapping[str, object]) -> Words:
         if isinstance(window, list) and isinstance(heads, list):
             by_kind = dict(zip(window, heads, strict=False))
             words |= {"num_key_value_heads": by_kind.get(True), "num_global_key_value_heads": by_kind.get(False)}
+            words["attention_k_eq_v"] = True  # only then have the full layers heads of their own
     return words
 
 
