@@ -131,3 +131,12 @@ def test_minimum_of_a_release() -> None:
     assert quantisations.minimum("nvfp4", "vllm", "0.8.5") == 10.0
     assert quantisations.minimum("gguf", "vllm", "0.33.0") is None
     assert quantisations.minimum("squeeze") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("compressed-tensors (AWQ W4A16)", "w4a16"), ("FP8", "fp8"), ("AWQ 4bit", "awq"), ("modelopt_fp4", "nvfp4"),
+     ("awqward", None), ("", None)],
+)  # fmt: skip
+def test_method_that_a_text_speaks_of(text: str, name: str | None) -> None:
+    assert getattr(quantisations.mentioned(text), "name", None) == name

@@ -12,6 +12,7 @@ from llmedic.knowledge.schema import Record
 
 _FILE = "quantisations.yaml"
 _ALIASES = re.compile(r"^  aliases: \[(.*)\]$", re.MULTILINE)
+_NOT_WORD = re.compile(r"[^a-z0-9]+")
 _ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "tgi": "TGI", "llama.cpp": "llama.cpp", "ollama": "Ollama"}
 
 Runs = Literal["yes", "no", "weight-only", "emulated", "unknown"]
@@ -86,6 +87,13 @@ def find(word: str) -> Method | None:
     """The method that a word names ("awq", "modelopt_fp4", "compressed-tensors"), or None."""
     name = _index().get(_key(word))
     return load.record(_FILE, name, Method) if name else None
+
+
+def mentioned(text: str) -> Method | None:
+    """The method that a text speaks of ("compressed-tensors (AWQ W4A16)"), the longest word for one; None without."""
+    words = f"_{_NOT_WORD.sub('_', text.lower())}_"
+    key = max((one for one in _index() if f"_{one}_" in words), key=len, default="")
+    return find(key) if key else None
 
 
 def support(method: str, capability: float | None, engine: str = "vllm", version: str = "", arch: str = "") -> Support:

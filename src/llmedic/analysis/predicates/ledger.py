@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from llmedic.analysis.ledger.placement import SMALL_SHARD_B
 from llmedic.analysis.outcome import FALSE, Outcome, true, unknown
 from llmedic.analysis.view import View
+from llmedic.knowledge import accelerators, flags, quantisations
 from llmedic.model import units
 from llmedic.model.finding import Fact
 
@@ -17,8 +19,6 @@ FREE_AT_START = "vllm-free-memory-low"
 """The log pattern (with its variants) that tells what was free and what the card has."""
 USUAL_BLOCK = 16.0
 """Tokens in a KV block where nobody says otherwise."""
-SMALL_SHARD_B = 8.0
-"""A shard below eight billion parameters gives a modern GPU too little work per step to hide the collectives."""
 BYTES_PER_PARAMETER = {
     "fp8": 1.0, "int8": 1.0, "w8a8": 1.0, "awq": 0.5, "gptq": 0.5, "int4": 0.5, "4bit": 0.5, "w4a16": 0.5,
     "nvfp4": 0.5, "mxfp4": 0.5, "fp4": 0.5, "q4": 0.6, "q8": 1.1,
@@ -28,20 +28,8 @@ HALF_PRECISION = 2.0
 """Bytes per parameter where no quantisation is named: float16 or bfloat16."""
 THREADS_ABOVE = 1.5
 """Threads over cores of quota: a few helper threads mostly sleep, half as many again cannot all."""
-USUAL_FRACTION = 0.9
-"""gpu_memory_utilization where engine and release are unknown: vLLM's default up to 0.19 (vllm/config/cache.py)."""
 ROUNDED = 1.001
 """The message prints two decimals, so equal sizes may differ by a thousandth."""
-NEEDS_CAPABILITY = {
-    "nvfp4": 10.0, "mxfp4": 8.0, "fp8": 8.9, "gptq_marlin": 8.0, "awq_marlin": 8.0, "marlin": 8.0, "awq": 7.5,
-    "compressed-tensors": 7.5,
-}  # fmt: skip
-"""Lowest compute capability of the kernels for a quantisation method (vLLM's supported-hardware table, 2026-11)."""
-CAPABILITY = {
-    "v100": 7.0, "volta": 7.0, "t4": 7.5, "2080": 7.5, "turing": 7.5, "a100": 8.0, "a10": 8.6, "3090": 8.6,
-    "a6000": 8.6, "l4": 8.9, "4090": 8.9, "l40": 8.9, "h100": 9.0, "h200": 9.0, "b200": 10.0,
-}  # fmt: skip
-"""Compute capability by a word of the card's name (developer.nvidia.com/cuda-gpus)."""
 
 
 def pool_demand_exceeds_pool(view: View) -> Outcome:
@@ -155,10 +143,10 @@ def much_memory_is_taken_at_start(view: View) -> Outcome:
 def fraction_is_a_little_above_free(view: View) -> Outcome:
     """The wanted share of the card is above what is free, by no more than contexts and displays take."""
     free, total = memory_at_start(view)
-    share = view.setting("gpu_memory_utilization")
-    if free is None or total is None:
+    share = view.setting("gpu_memory_utilization") or _usual_fraction(view)
+    if free is None or total is None or share is None:
         return unknown("free and total device memory at start")
-    wanted = total * (USUAL_FRACTION if share is None else share)
+    wanted = total * share
     fact = Fact(name="free at start", value=f"{free:g} GiB", source="log", compared_to=f"{wanted:.2f} GiB wanted")
     return Outcome(holds=total - free <= TAKEN_SHARE * total and free < wanted * ROUNDED, facts=(fact,))
 
@@ -193,17 +181,21 @@ def weights_exceed_the_cards(view: View) -> Outcome:
 
 
 def quantisation_needs_newer_gpu(view: View) -> Outcome:
-    """The checkpoint's quantisation has kernels only for a newer compute capability."""
-    method = str(view.flag("quantization") or view.fact("model.quantization") or "").lower()
-    stated = view.fact("hardware.compute_capability")
-    card = str(view.fact("hardware.accelerator") or "").lower()
-    named = next((capability for word, capability in CAPABILITY.items() if word in card), None)
-    has = stated if isinstance(stated, int | float) else named
-    needs = next((capability for word, capability in NEEDS_CAPABILITY.items() if method and word in method), None)
-    if has is None or needs is None:
+    """This release has no kernel for the checkpoint's quantisation on this card, not even one that widens it."""
+    method = quantisations.mentioned(str(view.flag("quantization") or view.fact("model.quantization") or ""))
+    card = accelerators.find(accelerators.split_count(str(view.fact("hardware.accelerator") or ""))[1])
+    stated = view.size("hardware.compute_capability")
+    has = stated if stated is not None else card.capability if card else None
+    if method is None or has is None:
         return unknown("hardware.compute_capability", "flag.quantization")
-    fact = Fact(name="compute capability", value=f"{has:g}", source="ledger", compared_to=f"{needs:g} for {method}")
-    return Outcome(holds=has < needs, facts=(fact,))
+    engine, version = str(view.fact("engine") or "vllm"), str(view.fact("version") or "")
+    needs = quantisations.minimum(method.name, engine, version)
+    found = quantisations.support(method.name, has, engine, version)
+    if needs is None or found.runs == "unknown":
+        return unknown("engine.version", "flag.quantization")
+    wanted = f"{needs:g} for {method.name}" if has < needs or found.runs != "no" else found.why
+    fact = Fact(name="compute capability", value=f"{has:g}", source="ledger", compared_to=wanted)
+    return Outcome(holds=found.runs == "no", facts=(fact,))
 
 
 def end_token_ids_differ(view: View) -> Outcome:
@@ -241,6 +233,12 @@ def memory_at_start(view: View) -> tuple[float | None, float | None]:
             if isinstance(free, float) and isinstance(total, float) and total > 0:
                 return free, total
     return None, None
+
+
+def _usual_fraction(view: View) -> float | None:
+    """vLLM's default of gpu_memory_utilization in this release: only vLLM prints what was free at start."""
+    found = flags.default("gpu_memory_utilization", "vllm", str(view.fact("version") or ""))
+    return found if isinstance(found, float) else None
 
 
 def _ids(value: object) -> frozenset[str]:
