@@ -114,7 +114,7 @@ def test_a_plan_without_a_concurrency_has_no_share() -> None:
     assert PRINTED.planned is not None
     heads, rows = words.planned(dataclasses.replace(PRINTED.planned, concurrency=None), "en")
 
-    assert heads == ["", "tokens each", "blocks each", "quick rule (of 32)", "at once"]
+    assert heads == ["", "tokens each", "blocks each", "rule (of 32)", "at once"]
     assert rows[1] == ("planned", "5,000", "313", "192", "92")
 
 

@@ -128,7 +128,7 @@ def _body(report: LedgerReport, lang: Lang) -> Iterator[str]:
         yield _table(heads, rows)
         yield f"<p><strong>{_text(words.fits(report.planned, lang))}</strong></p>"
     solved = ((*words.solution(one, lang), words.sentence(one.text, lang)) for one in report.solutions)
-    yield from _section("solutions", ("goal", "set", "term.kv_cache", "concurrency", "why"), solved, lang)
+    yield from _section("solutions", ("goal", "set", "result", "why"), solved, lang)
     yield from _section("arithmetic", (), words.arithmetic(ledger, lang), lang)
     yield from _section("settings", (), words.settings(report.settings, lang), lang)
     yield from _section("notes", (), ((words.sentence(note, lang),) for note in ledger.notes), lang)

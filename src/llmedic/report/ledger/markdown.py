@@ -83,12 +83,12 @@ def _solutions(report: LedgerReport, lang: Lang) -> Iterator[str]:
     if not report.solutions:
         return
     yield _heading("solutions", lang)
-    heads = [say(key, lang) for key in ("goal", "set", "term.kv_cache", "concurrency", "why")]
+    heads = [say(key, lang) for key in ("goal", "set", "result", "why")]
     rows = []
     for one in report.solutions:
-        goal, change, pool, often = words.solution(one, lang)
+        goal, change, result = words.solution(one, lang)
         typed = code(change) if one.change else change
-        rows.append((code(goal), typed.replace("|", "\\|"), pool, often, text(words.sentence(one.text, lang))))
+        rows.append((code(goal), typed.replace("|", "\\|"), result, text(words.sentence(one.text, lang))))
     yield table(heads, rows)
 
 

@@ -124,11 +124,13 @@ class _Ledger(Page):
         if not solutions:
             return
         self.heading(self._say("solutions"))
-        heads = [self._say(key) for key in ("goal", "set", "term.kv_cache", "concurrency")]
-        self.table(heads, [words.solution(one, self.lang) for one in solutions])
         for one in solutions:
-            name = f"- {one.goal}{self._say('colon')}"
-            self.line((name, "bold"), (words.sentence(one.text, self.lang), ""), indent=INDENT, hang=INDENT)
+            goal, change, size = words.solution(one, self.lang)
+            style = "bold green" if one.change else "bold red"
+            self.line((f"- {goal}{self._say('colon')}", "bold"), (change, style), indent=INDENT, hang=INDENT)
+            if size:
+                self.line((size, ""), indent=2 * INDENT)
+            self.line((words.sentence(one.text, self.lang), "dim"), indent=2 * INDENT)
         self.blank()
 
     def _arithmetic(self, ledger: Ledger) -> None:

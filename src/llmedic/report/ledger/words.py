@@ -83,6 +83,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "residual": ("residual", "残差"),
     "goal": ("setting", "参数"),
     "set": ("set", "设为"),
+    "result": ("then", "结果"),
     "concurrency": ("at once", "并发"),
     "why": ("why", "原因"),
     "blocks": ("blocks", "块"),
@@ -95,8 +96,9 @@ LABELS: dict[str, tuple[str, str]] = {
     "then": ("planned", "计划"),
     "request-tokens": ("tokens each", "每请求 token"),
     "request-blocks": ("blocks each", "每请求块数"),
-    "quick-rule": ("quick rule (of 32)", "经验公式（32/块）"),
+    "quick-rule": ("rule (of 32)", "经验公式（32/块）"),
     "wanted-share": ("pool for {count}", "{count} 个占池"),
+    "times": ("{count} of max_model_len", "max_model_len 并发 {count}"),
     "none": ("none", "无"),
     "unknown": ("unknown", "未知"),
     # sentences
@@ -224,11 +226,11 @@ def printed(report: LedgerReport, lang: Lang) -> Iterator[tuple[str, str, str, s
         yield term_name(item.id, lang), numbers.quantity(exact, item.unit), computed, residual
 
 
-def solution(one: Solution, lang: Lang) -> tuple[str, str, str, str]:
-    """Goal, what to type, KV cache and concurrency."""
-    pool = numbers.size(one.pool) if one.pool else ""
-    often = numbers.times(one.concurrency) if one.concurrency else ""
-    return one.goal, one.change or say("none", lang), pool, often
+def solution(one: Solution, lang: Lang) -> tuple[str, str, str]:
+    """Goal, what to type, and what the KV cache then gets and holds."""
+    pool = say("pool", lang, size=numbers.size(one.pool)) if one.pool else ""
+    often = say("times", lang, count=numbers.times(one.concurrency)) if one.concurrency else ""
+    return one.goal, one.change or say("none", lang), say("comma", lang).join(filter(None, (pool, often)))
 
 
 def planned(plan: Planned, lang: Lang) -> tuple[list[str], list[tuple[str, ...]]]:
