@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from llmedic.analysis.ledger.geometry import decoders, quantised, towers, weigh, wrappers
+from collections.abc import Sequence
+
+from llmedic.analysis.ledger.geometry import checks, decoders, drafts, quantised, towers, weigh, wrappers
 from llmedic.analysis.ledger.geometry.families import ALIASES, FAMILIES, Family
-from llmedic.analysis.ledger.geometry.fields import Fields, fault
+from llmedic.analysis.ledger.geometry.fields import Fields, fault, shown
 from llmedic.analysis.ledger.geometry.shape import shape_of
+from llmedic.analysis.ledger.geometry.tensors import Layer
 from llmedic.model.deployment import ModelFacts
 from llmedic.model.geometry import Geometry
 
@@ -22,6 +25,7 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
     text = wrappers.decoder(config)
     kind = text.text("model_type", default=config.text("model_type"))
     kind = ALIASES.get(kind, kind)
+    checks.refuse_unexplained(text, kind)
     shape = shape_of(text, kind, FAMILIES.get(kind, Family()))
     recipe = decoders.recipe(kind)
     layers = recipe.layers(shape)
@@ -29,7 +33,10 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
     bytes_each = activation_bytes(config, text, dtype)
     scheme = quantised.scheme_of(config, text, quantization)
     encoders, uncounted = towers.towers(config, shape.hidden)
-    unsure = () if kind in FAMILIES else (f"the model type {kind or 'of this model'} is not known",)
+    drafted = drafts.drafts(shape)
+    unsure = (
+        () if kind in FAMILIES else (f"the model type {shown(kind)} is not known; it is taken for a usual decoder",)
+    )
     return Geometry(
         architecture=(config.words("architectures") or (kind,))[0],
         layers=tuple(layer.cache for layer in layers),
@@ -37,7 +44,7 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         hidden_size=shape.hidden,
         vocabulary=shape.vocabulary,
         query_heads=shape.heads,
-        mlp_width=shape.width,
+        mlp_width=_dense_width(layers),
         experts=shape.experts,
         experts_per_token=shape.experts_per_token,
         expert_width=shape.expert_width,
@@ -45,8 +52,21 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         bytes_each=bytes_each,
         quantization=scheme.method,
         multimodal=towers.multimodal(config),
+        draft_layers=tuple(layer.cache for layer in drafted if layer.cache),
+        draft_weights=weigh.draft_parts(drafted, scheme, bytes_each, first=len(layers)),
         unsure=(*unsure, *uncounted, *scheme.unsure),
     )
+
+
+def _dense_width(layers: Sequence[Layer]) -> int:
+    """The widest feed-forward that a token meets outside the experts, shared experts included."""
+    ups = (
+        tensor.rows
+        for layer in {id(layer): layer for layer in layers}.values()
+        for tensor in layer.tensors
+        if tensor.part in ("mlp", "shared experts") and tensor.path.endswith("up_proj")
+    )
+    return max(ups, default=0)
 
 
 def activation_bytes(config: Fields, text: Fields, dtype: str) -> int:

@@ -91,13 +91,15 @@ def latent(shape: Shape, width: int) -> Layer:
         )
     else:
         query = linear("self_attn.q_proj", "attention", hidden, heads * (plain + rope))
-    tensors = (
+    tensors: tuple[Tensor, ...] = (
         *query,
         *linear("self_attn.kv_a_proj_with_mqa", "key-value", hidden, rank + rope, "none", bias=bias),
         *norm("self_attn.kv_a_layernorm", rank),
         *linear("self_attn.kv_b_proj", "key-value", rank, heads * (plain + value)),
         *linear("self_attn.o_proj", "attention", heads * value, hidden, bias=fields.switch(shape.family.o_bias)),
     )
+    if fields.flag("mla_use_output_gate"):
+        tensors = (*tensors, *linear("self_attn.g_proj", "attention", hidden, heads * value))
     cached = CacheLayer(kind="mla", latent_dim=rank + rope, index_dim=width)
     return Layer(cached, (*tensors, *_indexer(shape, query_rank or hidden, width)))
 

@@ -14,7 +14,9 @@ from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor
 class Outside(Protocol):
     """Makes what is outside the layers."""
 
-    def __call__(self, shape: Shape, *, tied: bool) -> tuple[Tensor, ...]: ...
+    def __call__(self, shape: Shape, *, tied: bool) -> tuple[Tensor, ...]:
+        """Embeddings, last norm, and the output head unless it is the embedding."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmedic.analysis.ledger.geometry.fields import MOST_EXPERTS, MOST_LAYERS, fault
 from llmedic.analysis.ledger.geometry.shape import Shape
-from llmedic.analysis.ledger.geometry.tensors import Tensor, linear, vector
+from llmedic.analysis.ledger.geometry.tensors import Tensor, linear, norm, vector
 from llmedic.model.geometry import Split
 
 SHARED_NAMES = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
@@ -102,17 +102,28 @@ def mixture(shape: Shape) -> tuple[Tensor, ...]:
     family, fields, hidden, experts = shape.family, shape.fields, shape.hidden, shape.experts
     router = (Tensor("mlp.gate", "router", experts, hidden),)
     bias = vector("mlp.gate.bias", "router", experts, bytes_each=4) if fields.switch(family.router_bias) else ()
+    narrow = fields.optional("routed_expert_hidden_size", least=0) or hidden
+    latent = _latent(hidden, narrow) if narrow != hidden else ()
     routed = dense(
         "mlp.experts.0",
         "experts",
-        hidden,
+        narrow,
         shape.expert_width,
         gated=family.gated,
         bias=family.expert_bias,
         copies=experts,
         split="expert",
     )
-    return (*router, *bias, *routed, *_shared(shape))
+    return (*router, *bias, *latent, *routed, *_shared(shape))
+
+
+def _latent(hidden: int, narrow: int) -> tuple[Tensor, ...]:
+    """The projections around experts that work in a narrower space, copied on every rank."""
+    return (
+        *linear("mlp.routed_expert_down_proj", "experts", hidden, narrow, "none"),
+        *linear("mlp.routed_expert_up_proj", "experts", narrow, hidden, "none"),
+        *norm("mlp.routed_expert_norm", narrow),
+    )
 
 
 def _shared(shape: Shape) -> tuple[Tensor, ...]:

@@ -94,7 +94,7 @@ def falcon_h1(shape: Shape) -> tuple[Layer, ...]:
     return (attended, rest) * shape.layers
 
 
-_LETTERS = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
+LETTERS = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
 _WORDS = {
     "mamba": "mamba",
     "linear_attention": "mamba",
@@ -111,7 +111,7 @@ def nemotron_pattern(shape: Shape) -> tuple[str, ...]:
     if (words := fields.words("layers_block_type")) is not None:
         names = tuple(_WORDS.get(word, "") for word in words)
     else:
-        names = tuple(_LETTERS.get(letter, "") for letter in fields.text("hybrid_override_pattern"))
+        names = tuple(LETTERS.get(letter, "") for letter in fields.text("hybrid_override_pattern"))
     if not names or "" in names or len(names) != shape.layers:
         raise fault("the pattern of layers (hybrid_override_pattern) does not name every layer")
     return names

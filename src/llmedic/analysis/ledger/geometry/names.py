@@ -19,7 +19,7 @@ PREFIXES = ("model.language_model.", "language_model.model.", "language_model.",
 class Names:
     """A set of module names. An entry means itself and everything below it; "re:…" is a pattern, "*" a glob.
 
-    mention_encoders  an entry is about a vision or audio encoder
+    mention_encoders, mention_drafts    an entry is about a vision or audio encoder, about draft layers
     """
 
     def __init__(self, entries: Iterable[str]) -> None:
@@ -30,6 +30,7 @@ class Names:
         for entry in found:
             self._add(entry)
         self._numbered = any(re.search(r"\d", pattern.pattern) for pattern in self._patterns)
+        self.mention_drafts = any("mtp" in entry or "nextn" in entry for entry in found)
         self.mention_encoders = any(word in entry for entry in found for word in ENCODER_WORDS)
 
     def _add(self, entry: str) -> None:

@@ -34,6 +34,11 @@ class Scheme:
     only: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
 
+    @property
+    def for_drafts(self) -> Scheme:
+        """The same for draft layers, which stay whole where the checkpoint's list names them."""
+        return Scheme(method=self.method) if self.ignored.mention_drafts else self
+
     def signature(self, layer: int) -> Hashable:
         """Equal layers with the same signature are stored alike."""
         named = tuple(names.signature(layer) for names, _ in self.groups if names is not None)

@@ -33,6 +33,8 @@ EXPERTS_PER_TOKEN_NAMES = (
 )
 WIDTH_ELSEWHERE = ("nemotron-nas", "nemotron_h", "granitemoehybrid", "gemma3n_text")
 """Types whose feed-forward width is said per layer or by another field."""
+INTERVALS = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
+"""Types with a full attention after so many linear ones, when layer_types does not say which."""
 POSITION_NAMES = (
     "model_max_length",
     "max_position_embeddings",
@@ -172,6 +174,9 @@ def _kinds(fields: Fields, kind: str, family: Family, layers: int) -> tuple[tupl
         kinds = _llama4(fields, layers)
     elif (named := fields.words("layer_types", length=layers)) is not None:
         kinds = tuple(_named(name) for name in named)
+    elif kind in INTERVALS or fields.has("full_attention_interval"):
+        every = fields.count("full_attention_interval", default=4, most=MOST_LAYERS)
+        kinds = tuple("state" if (index + 1) % every else "full" for index in range(layers))
     elif family.full_every and window:
         every = fields.count("sliding_window_pattern", "_sliding_window_pattern", default=family.full_every)
         kinds = tuple("sliding" if (index + 1) % every else "full" for index in range(layers))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from llmedic.analysis.ledger.geometry import attention, feedforward, stack
-from llmedic.analysis.ledger.geometry.fields import MOST_EXPERTS, MOST_HEADS, Fields, divided, fault
+from llmedic.analysis.ledger.geometry.fields import MOST_EXPERTS, MOST_HEADS, MOST_TOKENS, Fields, divided, fault
 from llmedic.analysis.ledger.geometry.shape import LayerKind, Shape
 from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor, norm, vector
 
@@ -30,31 +30,35 @@ def longcat(shape: Shape) -> tuple[Layer, ...]:
 
 def mimo_v2(shape: Shape) -> tuple[Layer, ...]:
     """MiMo V2: sliding layers have heads of their own; values are narrower than keys."""
-    fields = shape.fields
-    pattern = fields.counts("hybrid_layer_pattern", length=shape.layers, most=1)
+    pattern = shape.fields.counts("hybrid_layer_pattern", length=shape.layers, most=1)
     if pattern is None:
         raise fault("hybrid_layer_pattern is missing")
-    window = fields.count("sliding_window_size", "sliding_window")
-    sparse = feedforward.mixture_layers(shape)
 
     def build(key: tuple[int, bool]) -> Layer:
         sliding, sparse = key
-        kind: LayerKind = "sliding" if sliding else "full"
-        prefix = "swa_" if sliding else ""
-        heads = fields.count(f"{prefix}num_attention_heads", default=shape.heads, most=MOST_HEADS)
-        kv_heads = fields.count(f"{prefix}num_key_value_heads", default=shape.kv_heads, most=MOST_HEADS)
-        dim = fields.count(f"{prefix}head_dim", default=shape.head_dim, most=MOST_HEADS)
-        value = fields.count(f"{prefix}v_head_dim", "v_head_dim", default=dim, most=MOST_HEADS)
-        divided(heads, kv_heads, "query heads per key-value head")
-        bias = fields.flag("attention_bias")
-        tensors = attention.projections(shape.hidden, heads, kv_heads, dim, value_dim=value, bias=bias)
-        sinks = fields.flag("add_swa_attention_sink_bias" if sliding else "add_full_attention_sink_bias")
-        own = replace(shape, window_tokens=window)
-        cached = attention.cache(own, kind, kv_heads=kv_heads, head_dim=dim, value_dim=value if value != dim else 0)
-        mixer = Layer(cached, (*tensors, *(vector("self_attn.sinks", "attention", heads, "tensor") if sinks else ())))
+        mixer = mimo_v2_attention(shape, sliding=bool(sliding))
         return stack.joined(mixer, feedforward.feed_forward(shape, sparse=sparse), stack.norms(shape))
 
-    return stack.each(zip(pattern, sparse, strict=True), build)
+    return stack.each(zip(pattern, feedforward.mixture_layers(shape), strict=True), build)
+
+
+def mimo_v2_attention(shape: Shape, *, sliding: bool) -> Layer:
+    """The attention of a sliding or a full layer of MiMo V2."""
+    fields = shape.fields
+    kind: LayerKind = "sliding" if sliding else "full"
+    prefix = "swa_" if sliding else ""
+    heads = fields.count(f"{prefix}num_attention_heads", default=shape.heads, most=MOST_HEADS)
+    kv_heads = fields.count(f"{prefix}num_key_value_heads", default=shape.kv_heads, most=MOST_HEADS)
+    dim = fields.count(f"{prefix}head_dim", default=shape.head_dim, most=MOST_HEADS)
+    value = fields.count(f"{prefix}v_head_dim", "v_head_dim", default=dim, most=MOST_HEADS)
+    divided(heads, kv_heads, "query heads per key-value head")
+    tensors = attention.projections(
+        shape.hidden, heads, kv_heads, dim, value_dim=value, bias=fields.flag("attention_bias")
+    )
+    sinks = fields.flag("add_swa_attention_sink_bias" if sliding else "add_full_attention_sink_bias")
+    own = replace(shape, window_tokens=fields.count("sliding_window_size", "sliding_window", most=MOST_TOKENS))
+    cached = attention.cache(own, kind, kv_heads=kv_heads, head_dim=dim, value_dim=value if value != dim else 0)
+    return Layer(cached, (*tensors, *(vector("self_attn.sinks", "attention", heads, "tensor") if sinks else ())))
 
 
 def deci(shape: Shape) -> tuple[Layer, ...]:

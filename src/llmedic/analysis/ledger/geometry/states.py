@@ -74,6 +74,12 @@ def kimi_delta(shape: Shape) -> Layer:
     kernel = nested.count("short_conv_kernel_size", "linear_conv_kernel_dim", default=4, most=MOST_HEADS)
     width = heads * dim
     state = (_convolution(3 * width, kernel), StateTensor(name="ssm", elements=width * dim, bytes_each=4))
+    gate = (
+        *linear("self_attn.g_a_proj", "state", hidden, dim, "none"),
+        *linear("self_attn.g_b_proj", "state", dim, width),
+    )
+    if nested.flag("use_full_rank_gate"):
+        gate = linear("self_attn.g_proj", "state", hidden, width)
     projections = tuple(tensor for name in "qkv" for tensor in linear(f"self_attn.{name}_proj", "state", hidden, width))
     return _layer(
         state,
@@ -85,8 +91,7 @@ def kimi_delta(shape: Shape) -> Layer:
             *linear("self_attn.f_a_proj", "state", hidden, dim, "none"),
             *linear("self_attn.f_b_proj", "state", dim, width),
             *linear("self_attn.b_proj", "state", hidden, heads),
-            *linear("self_attn.g_a_proj", "state", hidden, dim, "none"),
-            *linear("self_attn.g_b_proj", "state", dim, width),
+            *gate,
             *norm("self_attn.o_norm", dim),
             *linear("self_attn.o_proj", "state", width, hidden),
         ),

@@ -26,6 +26,15 @@ def parts(
     return tuple(result)
 
 
+def draft_parts(layers: Sequence[Layer], scheme: Scheme, bytes_each: int, *, first: int) -> tuple[WeightPart, ...]:
+    """The weights of draft layers, which checkpoints number on from the model's (`first`)."""
+    scheme = scheme.for_drafts
+    found = (
+        entry for index, layer in enumerate(layers) for entry in _sums(layer.tensors, scheme, first + index, bytes_each)
+    )
+    return tuple(_part(("draft", *entry[1:]), None) for entry in found)
+
+
 def _part(entry: tuple[str, Split, int, float], layer: int | None) -> WeightPart:
     name, split, parameters, size = entry
     return WeightPart(name=name, parameters=parameters, bytes=size, split=split, layer=layer)
