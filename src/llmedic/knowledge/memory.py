@@ -37,12 +37,16 @@ class Figure(Record, frozen=True):
 
 
 class Runner(Record, frozen=True):
-    """The architectures that a span of releases runs on vLLM's second model runner; "*" is all of them."""
+    """The architectures that a span of releases runs on vLLM's second model runner; "*" is all of them.
+
+    dense  models without experts and recurrent layers run there too, whatever their architecture
+    """
 
     id: str
     architectures: tuple[str, ...]
     source: str
     date: datetime.date
+    dense: bool = False
     since: str = ""
     before: str = ""
 
@@ -67,10 +71,10 @@ def figures() -> Mapping[str, tuple[Figure, ...]]:
     return found
 
 
-def second_runner(architecture: str, version: str = "") -> bool:
+def second_runner(architecture: str, version: str = "", *, dense: bool = False) -> bool:
     """Whether a release of vLLM runs this architecture on its second model runner when nobody chooses."""
     return any(
-        architecture in one.architectures or "*" in one.architectures
+        architecture in one.architectures or "*" in one.architectures or (dense and one.dense)
         for one in runners()
         if lives(version, one.since, one.before)
     )

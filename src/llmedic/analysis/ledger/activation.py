@@ -28,27 +28,33 @@ FEW_ROWS = 128
 """Rows of logits under which PyTorch sorts them all at once."""
 QUANTISED_ACTIVATIONS = frozenset({"fp8", "int8", "compressed-tensors", "w8a8"})
 FLOAT32_BYTES = 4
+CONSUMED_SINCE = (0, 27)
+"""Since then the profile counts what is gone from the card, not what PyTorch says of weights and peak."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a rank is in the pipeline."""
+    """Where a rank is in the pipeline, and whether on a Hopper card."""
 
     first: bool = True
     last: bool = True
+    hopper: bool = False
 
 
 def activation(geometry: Geometry, settings: Settings, stage: Stage, release: str) -> Term:
     """The peak of a rank of a pipeline stage."""
     step = forward(geometry, settings, stage, release)
-    held = [times(memory.figure("activation_rest_gib", release), GIB)]
+    rest = "activation_rest_hopper_gib" if stage.hopper else "activation_rest_gib"
+    held = [times(memory.figure(rest, release), GIB)]
     if geometry.multimodal and stage.first:
         held.append(times(memory.figure("encoder_held_gib", release), GIB))
     workspace = expert_workspace(geometry, settings)
     if settings.version and settings.version < EXPERT_WORKSPACE_SINCE:
         step = stacked((step, exact(workspace)))
     elif workspace:
-        held.append(Range(low=0, likely=workspace, high=workspace))
+        held.append(Range(low=0 if geometry.quantization else workspace, likely=workspace, high=workspace))
+    if geometry.multimodal and stage.first:
+        step = larger(step, times(memory.figure("encoder_step_gib", release), GIB))
     sampling = sampler(geometry, settings, release) if stage.last else exact(0)
     size = stacked((larger(step, sampling), *held))
     if step.likely > sampling.likely:
@@ -67,7 +73,7 @@ def sampler(geometry: Geometry, settings: Settings, release: str) -> Range:
     """Bytes while the dummy requests are sampled, the hidden states of the step included."""
     logits = rows(settings) * geometry.vocabulary
     hidden = settings.max_num_batched_tokens * geometry.hidden_size * geometry.bytes_each
-    if memory.second_runner(geometry.architecture, release):
+    if second_runner(geometry, release):
         return stacked((times(memory.figure("sampler_bytes_second_runner", release), logits), exact(hidden)))
     if settings.version and settings.version < (0, 17):
         few = rows(settings) < FEW_ROWS
@@ -125,8 +131,18 @@ def _attention_width(geometry: Geometry) -> int:
     return widest
 
 
+def second_runner(geometry: Geometry, release: str) -> bool:
+    """Whether the release runs this model on vLLM's second model runner."""
+    recurrent = any(layer is not None and layer.kind == "state" for layer in geometry.layers)
+    return memory.second_runner(geometry.architecture, release, dense=not geometry.experts and not recurrent)
+
+
 def penalty_state(geometry: Geometry, settings: Settings, release: str) -> Range:
-    """Bytes that the second model runner keeps for penalties: a count for every request and vocabulary entry."""
-    if not memory.second_runner(geometry.architecture, release):
+    """Bytes that the second model runner keeps for penalties: a count for every request and vocabulary entry.
+
+    Before 0.27 they were in no term, so that they did not lessen the pool (`total_consumed` in memory_profiling).
+    """
+    counted = not settings.version or settings.version >= CONSUMED_SINCE
+    if not counted or not second_runner(geometry, release):
         return exact(0)
     return product(memory.figure("penalty_state_bytes", release), exact(settings.max_num_seqs * geometry.vocabulary))

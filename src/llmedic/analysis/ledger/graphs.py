@@ -8,11 +8,12 @@ before 0.29. Estimate and truth differ widely: 33.06 and 8.57 GiB, 0.43 and 0.64
 
 from __future__ import annotations
 
+from llmedic.analysis.ledger.activation import second_runner
 from llmedic.analysis.ledger.ranges import GIB, MIB, stacked, times
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.knowledge import memory
 from llmedic.model.geometry import Geometry
-from llmedic.model.ledger import Range, Term
+from llmedic.model.ledger import Term
 
 INSIDE_SINCE = (0, 20)
 SECOND_RUNNER_INSIDE_SINCE = (0, 29)
@@ -22,7 +23,7 @@ LARGEST_CAPTURE = 512
 
 def inside(geometry: Geometry, settings: Settings, release: str) -> bool:
     """Whether this release takes an estimate of its graphs from the budget."""
-    second = memory.second_runner(geometry.architecture, release)
+    second = second_runner(geometry, release)
     return not settings.version or settings.version >= (SECOND_RUNNER_INSIDE_SINCE if second else INSIDE_SINCE)
 
 
@@ -43,7 +44,15 @@ def count(settings: Settings) -> int:
 def graphs(geometry: Geometry, settings: Settings, release: str) -> Term:
     """The memory of all graphs, as estimated where the release estimates it."""
     captured = count(settings)
-    recurrent = any(layer is not None and layer.kind == "state" for layer in geometry.layers)
-    first = memory.figure("graph_first_state_gib" if recurrent else "graph_first_gib", release)
-    size: Range = stacked((times(first, GIB), times(memory.figure("graph_each_mib", release), captured * MIB)))
+    first = memory.figure(_first(geometry, settings, release), release)
+    size = stacked((times(first, GIB), times(memory.figure("graph_each_mib", release), captured * MIB)))
     return Term(id="cuda_graphs", size=size, basis="calibrated", how=f"{captured} captured batch sizes")
+
+
+def _first(geometry: Geometry, settings: Settings, release: str) -> str:
+    """The figure of the first capture."""
+    if any(layer is not None and layer.kind == "state" for layer in geometry.layers):
+        return "graph_first_state_gib"
+    if second_runner(geometry, release) and inside(geometry, settings, release):
+        return "graph_first_second_runner_gib"
+    return "graph_first_gib"

@@ -23,6 +23,10 @@ from llmedic.knowledge import memory
 from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import Range, Term
 
+HOPPER, CONSUMER_BLACKWELL = 9.0, 12.0
+FUSED_MOST_RANKS = 4
+"""Beyond, FlashInfer's fused all-reduce takes messages of 1 MiB and its workspace is small (0.19)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
@@ -64,9 +68,10 @@ def terms(
 
 def _rank(geometry: Geometry, settings: Settings, card: Card, stage: int, offload: float, reserved: float) -> Memory:
     release = ".".join(map(str, settings.version))
-    place = Stage(first=stage == 0, last=stage == settings.pipeline_parallel - 1)
+    hopper = card.compute_capability == HOPPER
+    place = Stage(first=stage == 0, last=stage == settings.pipeline_parallel - 1, hopper=hopper)
     budget = requested(card.total_bytes, settings)
-    weights = stage_weights(geometry, settings, stage, release)
+    weights = stage_weights(geometry, settings, stage, release, nvidia=card.compute_capability is not None)
     if offload:
         weights = _offloaded(weights, offload)
     taken = [weights, activation(geometry, settings, place, release), non_torch(geometry, settings, card, release)]
@@ -121,7 +126,15 @@ def non_torch(geometry: Geometry, settings: Settings, card: Card, release: str) 
 
 
 def _communication(settings: Settings, card: Card) -> str:
-    if settings.tensor_parallel > 1:
-        fast = card.compute_capability is not None and card.compute_capability in (9.0, 10.0, 10.3)
-        return "non_torch_tensor_nvlink_gib" if fast else "non_torch_tensor_gib"
-    return "non_torch_stage_gib" if settings.pipeline_parallel > 1 else "non_torch_gib"
+    """The figure of a rank that talks to others, or to none."""
+    hopper = card.compute_capability == HOPPER
+    if settings.tensor_parallel == 1:
+        if settings.pipeline_parallel > 1:
+            return "non_torch_stage_gib"
+        if settings.first_engine:
+            return "non_torch_first_engine_gib"
+        return "non_torch_hopper_gib" if hopper else "non_torch_gib"
+    if hopper and settings.tensor_parallel <= FUSED_MOST_RANKS:
+        return "non_torch_tensor_nvlink_gib"
+    fast = card.compute_capability is not None and HOPPER <= card.compute_capability < CONSUMER_BLACKWELL
+    return "non_torch_tensor_wide_gib" if fast else "non_torch_tensor_gib"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from llmedic.analysis.ledger.ranges import GIB, product, stacked, times
+from llmedic.analysis.ledger.ranges import GIB, stacked, times
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.stages import stages
 from llmedic.knowledge import memory
@@ -15,12 +15,14 @@ from llmedic.model.ledger import Range, Term
 VOCABULARY_ROWS = 64
 """vLLM pads the rows of embedding and lm head to a multiple of it (vocab_parallel_embedding.py)."""
 LAST_STAGE = frozenset({"lm head", "draft"})
+PACKED = frozenset({"awq", "gptq"})
+"""Quantisations whose kernels repack the weights."""
 UNSURE_FACTOR = 0.05
 """Share by which weights may be off when the configuration left something to be assumed."""
 
 
-def stage_weights(geometry: Geometry, settings: Settings, stage: int, release: str) -> Term:
-    """The weights of one rank of a pipeline stage, scales and padding included."""
+def stage_weights(geometry: Geometry, settings: Settings, stage: int, release: str, *, nvidia: bool = True) -> Term:
+    """The weights of one rank of a pipeline stage, scales and padding included; nvidia: the card is one of theirs."""
     parts = _parts(geometry, settings, stage)
     plain = sum(rank_bytes(part, geometry, settings) for part in parts if part.split != "expert")
     experts = sum(rank_bytes(part, geometry, settings) for part in parts if part.split == "expert")
@@ -29,9 +31,7 @@ def stage_weights(geometry: Geometry, settings: Settings, stage: int, release: s
         factor = Range(low=factor.low - UNSURE_FACTOR, likely=factor.likely, high=factor.high + UNSURE_FACTOR)
     padding = memory.figure("expert_factor_mxfp4" if geometry.quantization == "mxfp4" else "weights_factor", release)
     rest = times(memory.figure("weights_rest_gib", release), GIB)
-    size = stacked(
-        (times(factor, plain), product(padding, times(factor, experts)) if experts else times(factor, 0), rest)
-    )
+    size = stacked((times(factor, plain), times(padding, experts), rest))
     whole = sum(part.bytes for part in geometry.weights)
     return Term(id="weights", size=size, basis="computed", how=_how(whole, settings))
 
@@ -52,6 +52,17 @@ def rank_bytes(part: WeightPart, geometry: Geometry, settings: Settings) -> floa
             return part.bytes * ceil(rows / VOCABULARY_ROWS) * VOCABULARY_ROWS / rows / tensor
         case _:
             return part.bytes / tensor
+
+
+def _factor(geometry: Geometry, release: str) -> Range:
+    """What a byte of the checkpoint weighs on the device."""
+    if geometry.quantization in PACKED:
+        factor = memory.figure("weights_factor_packed", release)
+    else:
+        factor = memory.figure("weights_factor_quantised" if geometry.quantization else "weights_factor", release)
+    if geometry.unsure:
+        return Range(low=factor.low - UNSURE_FACTOR, likely=factor.likely, high=factor.high + UNSURE_FACTOR)
+    return factor
 
 
 def _expert_share(geometry: Geometry, settings: Settings) -> float:

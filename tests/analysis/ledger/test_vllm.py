@@ -1,0 +1,154 @@
+"""The pool, from model, card and flags alone, held against what real servers printed."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from tests.analysis.ledger.shapes import dense
+
+from llmedic.analysis.ledger import geometry, settings, vllm
+from llmedic.analysis.ledger.ranges import GIB, exact
+from llmedic.analysis.ledger.settings import Settings
+from llmedic.analysis.ledger.vllm import Card
+from llmedic.knowledge import accelerators, models
+from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
+from llmedic.model.ledger import Range
+
+POOLS = yaml.safe_load((Path(__file__).parents[2] / "data" / "ledger" / "pools.yaml").read_text())
+ROUNDING_BYTES = 0.005 * GIB
+H100 = Card(total_bytes=exact(79.19 * GIB), compute_capability=9.0)
+
+
+class Outcome(NamedTuple):
+    error: float
+    inside: bool
+    half_bar: float
+
+
+def predicted(server: dict[str, Any]) -> Range:
+    found = models.find(server["model"])
+    assert found is not None, server["model"]
+    card = accelerators.find(server["card"])
+    deployment = Deployment(
+        engine="vllm",
+        version=server["version"],
+        flags=tuple(Flag(name=name, value=value) for name, value in server["flags"].items()),
+        model=ModelFacts(name=server["model"], config=found.config),
+        hardware=HardwareFacts(
+            accelerator=card.name if card else server["card"],
+            memory_gib=server["total_gib"],
+            compute_capability=card.capability if card else None,
+        ),
+    )
+    shape = geometry.of(deployment.model, quantization=str(server["flags"].get("quantization", "")))
+    seen = Card(
+        total_bytes=exact(server["total_gib"] * GIB),
+        compute_capability=card.capability if card else None,
+        unified=card.unified if card else False,
+    )
+    return vllm.terms(shape, settings.resolve(deployment, shape), seen).pool.size
+
+
+@cache
+def outcomes() -> tuple[Outcome, ...]:
+    found = []
+    for server in POOLS:
+        if "outlier" in server:
+            continue
+        size, truth = predicted(server), server["pool_gib"] * GIB
+        inside = size.low - ROUNDING_BYTES <= truth <= size.high + ROUNDING_BYTES
+        found.append(Outcome(abs(size.likely / truth - 1), inside, (size.high - size.low) / 2 / size.likely))
+    return tuple(found)
+
+
+def test_the_median_error_is_below_three_percent() -> None:
+    assert median(outcome.error for outcome in outcomes()) <= 0.03
+
+
+def test_the_truth_lies_in_the_interval() -> None:
+    assert sum(outcome.inside for outcome in outcomes()) >= 0.9 * len(outcomes())
+
+
+def test_the_interval_is_narrow() -> None:
+    assert sum(outcome.half_bar <= 0.05 for outcome in outcomes()) >= 0.85 * len(outcomes())
+    assert median(outcome.half_bar for outcome in outcomes()) <= 0.025
+
+
+def test_the_terms_add_up_to_what_was_requested() -> None:
+    found = vllm.terms(dense(weights_gib=15), Settings(version=(0, 21, 0)), H100)
+    taken = sum(term.size.likely for term in found.terms)
+    assert [term.id for term in found.terms] == ["weights", "activation", "non_torch", "cuda_graphs"]
+    assert found.pool.size.likely == pytest.approx(found.requested.size.likely - taken)
+    assert found.pool.how.startswith("71.27 GiB - 15.03")
+    assert found.outside == ()
+
+
+def test_graphs_lie_outside_in_earlier_releases_and_nowhere_when_eager() -> None:
+    before = vllm.terms(dense(), Settings(version=(0, 19, 0)), H100)
+    assert [term.id for term in before.outside] == ["cuda_graphs"]
+    eager = vllm.terms(dense(), Settings(version=(0, 19, 0), eager=True), H100)
+    assert eager.outside == ()
+    assert eager.pool == before.pool
+
+
+def test_a_size_of_the_cache_bypasses_everything() -> None:
+    found = vllm.terms(dense(weights_gib=15), Settings(cache_bytes=10 * GIB), H100, reserved_bytes=1 * GIB)
+    assert found.pool.size == exact(9 * GIB)
+    assert found.pool.basis == "given"
+
+
+def test_the_tightest_stage_decides() -> None:
+    """The last stage samples, so it ends with less than the first although both hold as many layers."""
+    geometry_of_two = dense(weights_gib=10)
+    one = vllm.terms(geometry_of_two, Settings(version=(0, 11, 0), pipeline_parallel=2, max_num_seqs=1024), H100)
+    assert "sampling" in next(term.how for term in one.terms if term.id == "activation")
+
+
+def test_weights_in_the_hosts_memory_leave_the_card() -> None:
+    full = vllm.terms(dense(weights_gib=15), Settings(), H100)
+    offloaded = vllm.terms(dense(weights_gib=15), Settings(), H100, offload_bytes=10 * GIB)
+    assert offloaded.pool.size.likely - full.pool.size.likely == pytest.approx(10 * GIB)
+    assert offloaded.terms[0].how == "15.00 GiB - 10.00 GiB in host memory"
+
+
+def test_slots_of_adapters_are_taken_before_the_first_adapter_comes() -> None:
+    found = vllm.terms(dense(layers=32), Settings(lora_slots=4, lora_rank=64), H100)
+    slots = next(term for term in found.terms if term.id == "lora")
+    assert 0.5 * GIB < slots.size.likely < 2 * GIB
+    twice = vllm.terms(dense(layers=32), Settings(lora_slots=8, lora_rank=64), H100)
+    assert next(term for term in twice.terms if term.id == "lora").size.likely == 2 * slots.size.likely
+
+
+@pytest.mark.parametrize(
+    ("version", "tensor", "capability", "printed_gib"),
+    [
+        ((0, 11, 0), 1, 9.0, 0.13),
+        ((0, 11, 0), 2, 9.0, 0.54),
+        ((0, 19, 0), 1, 9.0, 0.25),
+        ((0, 19, 0), 2, 9.0, 2.07),
+        ((0, 19, 0), 4, 9.0, 2.21),
+        ((0, 10, 2), 8, 8.9, 0.21),
+        ((0, 10, 2), 1, 8.9, 0.02),
+        ((0, 19, 1), 1, 8.0, 0.09),
+    ],
+)
+def test_printed_memory_outside_pytorch(
+    version: tuple[int, ...], tensor: int, capability: float, printed_gib: float
+) -> None:
+    card = Card(total_bytes=exact(80 * GIB), compute_capability=capability)
+    release = ".".join(map(str, version))
+    size = vllm.non_torch(dense(), Settings(version=version, tensor_parallel=tensor), card, release).size
+    assert size.low / GIB <= printed_gib <= size.high / GIB
+
+
+def test_shared_memory_makes_the_pool_uncertain() -> None:
+    sizes = [
+        vllm.terms(dense(), Settings(), Card(total_bytes=exact(120 * GIB), unified=unified)).pool.size
+        for unified in (False, True)
+    ]
+    assert sizes[1].high - sizes[1].low > 2 * (sizes[0].high - sizes[0].low)

@@ -1,0 +1,92 @@
+"""How parallelism divides weights."""
+
+import pytest
+from tests.analysis.ledger.shapes import dense
+
+from llmedic.analysis.ledger.ranges import GIB
+from llmedic.analysis.ledger.settings import Settings
+from llmedic.analysis.ledger.weights import rank_bytes, stage_weights
+from llmedic.model.geometry import Geometry, Split, WeightPart
+
+
+def part(split: Split, size: float = 64.0, *, name: str = "other", layer: int | None = None) -> WeightPart:
+    return WeightPart(name=name, parameters=0, bytes=size, split=split, layer=layer)
+
+
+@pytest.mark.parametrize(
+    ("split", "tensor", "share"),
+    [
+        ("none", 8, 64.0),
+        ("tensor", 8, 8.0),
+        ("key-value", 4, 16.0),
+        ("key-value", 8, 8.0),
+        ("key-value", 16, 8.0),
+        ("expert", 4, 16.0),
+    ],
+)
+def test_the_share_of_a_rank(split: Split, tensor: int, share: float) -> None:
+    geometry = dense(kv_heads=8, experts=16)
+    layer = 0 if split == "key-value" else None
+    assert rank_bytes(part(split, layer=layer), geometry, Settings(tensor_parallel=tensor)) == share
+
+
+def test_the_vocabulary_is_padded_to_64_rows() -> None:
+    geometry = dense(vocabulary=49155)
+    assert rank_bytes(part("vocabulary", 49155.0), geometry, Settings(tensor_parallel=2)) == 49216 / 2
+
+
+def test_expert_parallel_ranks_hold_whole_experts() -> None:
+    geometry = dense(experts=10)
+    settings = Settings(tensor_parallel=2, data_parallel=2, expert_parallel=True)
+    assert rank_bytes(part("expert", 100.0), geometry, settings) == 30
+
+
+def test_stages_hold_their_layers_and_the_ends_the_vocabulary() -> None:
+    weights = (
+        part("none", 10 * GIB, name="embedding"),
+        *(part("none", 1 * GIB, name="mlp", layer=layer) for layer in range(5)),
+        part("none", 12 * GIB, name="lm head"),
+    )
+    geometry = dense(layers=5, weights=weights)
+    sizes = [likely(geometry, Settings(pipeline_parallel=2), stage) for stage in (0, 1)]
+    assert sizes == pytest.approx([10 + 3, 2 + 12], abs=0.1)
+
+
+def test_a_tied_embedding_is_on_both_ends() -> None:
+    weights = (part("none", 10 * GIB, name="embedding"), part("none", 1 * GIB, name="mlp", layer=0))
+    geometry = dense(layers=4, weights=weights)
+    sizes = [likely(geometry, Settings(pipeline_parallel=4), stage) for stage in range(4)]
+    assert sizes == pytest.approx([11, 0, 0, 10], abs=0.1)
+
+
+def test_draft_weights_count_while_speculation_is_on() -> None:
+    draft = (part("none", 2 * GIB, name="draft"),)
+    geometry = dense(weights_gib=1, draft_weights=draft)
+    assert likely(geometry, Settings(), 0) == pytest.approx(1, abs=0.1)
+    assert likely(geometry, Settings(speculative_tokens=2), 0) == pytest.approx(3, abs=0.1)
+
+
+def test_what_was_assumed_widens_the_interval() -> None:
+    known, assumed = (
+        stage_weights(dense(weights_gib=10, unsure=unsure), Settings(), 0, "0.19.0").size
+        for unsure in ((), ("quantisation",))
+    )
+    assert assumed.low < known.low < known.high < assumed.high
+
+
+@pytest.mark.parametrize("quantization", ["", "fp8", "awq", "mxfp4"])
+def test_a_quantised_checkpoint_weighs_about_what_it_says(quantization: str) -> None:
+    size = stage_weights(dense(weights_gib=10, quantization=quantization), Settings(), 0, "0.19.0").size
+    assert 9.8 * GIB < size.low <= size.likely <= size.high < 10.5 * GIB
+
+
+def test_the_arithmetic_is_told() -> None:
+    settings = Settings(tensor_parallel=2, pipeline_parallel=2)
+    assert (
+        stage_weights(dense(weights_gib=10), settings, 0, "").how
+        == "10.00 GiB over tensor 2, pipeline 2 parallel ranks"
+    )
+
+
+def likely(geometry: Geometry, settings: Settings, stage: int) -> float:
+    return stage_weights(geometry, settings, stage, "0.19.0").size.likely / GIB
