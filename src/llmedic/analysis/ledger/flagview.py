@@ -27,7 +27,7 @@ class Flags:
     def word(self, *names: str, default: str = "") -> str:
         """As text in lower case."""
         found = self.value(*names)
-        return default if found is None else str(found).strip().lower()
+        return default if found is None else _said(found)
 
     def number(self, *names: str, default: float = 0.0, low: float = 0.0) -> float:
         """As a number. Raises InputError when it is none, or below `low`."""
@@ -49,4 +49,9 @@ class Flags:
     def switch(self, *names: str, default: bool = False) -> bool:
         """As yes or no ("on", "off", "1", a bare flag)."""
         found = self.value(*names)
-        return default if found is None else str(found).strip().lower() not in _NO
+        return default if found is None else _said(found) not in _NO
+
+
+def _said(value: FlagValue) -> str:
+    """A value as it was typed: a log's "0" arrives as a number."""
+    return f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
