@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from llmedic.knowledge import causes, pitfalls, schema, symptoms, vocabulary
+from llmedic.knowledge import accelerators, causes, phrases, pitfalls, quantisations, schema, symptoms, vocabulary
 from llmedic.knowledge.texts import Lang, label, variable
 from llmedic.model.verdict import LAYERS
 
@@ -28,21 +28,50 @@ TITLES = {
     "observations": ("Observations", "观测项一览"),
     "symptoms": ("Symptoms and conditions", "症状与条件一览"),
     "pitfalls": ("The ten pitfalls of LLM production", "LLM 生产环境十大陷阱"),
+    "accelerators": ("Accelerators", "加速卡一览"),
+    "quantisations": ("Quantisation: what runs where", "量化：什么卡能跑什么"),
 }
 GENERATED = (
     "Generated from the data files by `python docs/generate.py`; `llmedic explain ID` shows the same.",
     "由 `python docs/generate.py` 从数据文件生成；`llmedic explain ID --lang zh` 显示同样的内容。",
 )
+DATA = (
+    "Generated from the data files by `python docs/generate.py`.",
+    "由 `python docs/generate.py` 从数据文件生成。",
+)
+CARD_HEADS = (
+    ("name", "memory, GiB", "bandwidth, GB/s", "fp16 / fp8 / fp4, TFLOPS", "capability", "links", "where from"),
+    ("名称", "显存，GiB", "带宽，GB/s", "fp16 / fp8 / fp4，TFLOPS", "计算能力", "互联", "来源"),
+)
+CARD_WORDS = (
+    "Memory is what a server sees, not what is on the box: the usual value, and the ends of what was seen over drivers,"
+    " ECC and operating systems. \\* marks a card of which no server's log was found: its ends come from the sold size."
+    " Peaks are dense; those of GeForce cards are with 32-bit accumulation.",
+    "显存是服务器实际看到的容量，不是标称值：先写常见值，再写不同驱动、ECC 和操作系统下见过的两端。"
+    "\\* 表示没有找到真实日志，两端由标称容量推算。峰值为稠密算力；GeForce 的峰值按 32 位累加计。",
+)
+RULE_HEADS = (
+    ("engine", "releases", "device", "runs", "kernel"),
+    ("引擎", "版本", "设备", "能否运行", "算子"),
+)
+RUNS = {
+    "yes": ("yes", "能"),
+    "no": ("no", "不能"),
+    "weight-only": ("weights only: products run in 16 bit", "仅权重：乘法按 16 位计算"),
+    "emulated": ("emulated: unpacked to 16 bit first", "模拟：先解包成 16 位"),
+}
 
 
 def pages() -> Iterator[tuple[Path, str]]:
     """Every generated page: where it belongs and its text."""
     bodies = {"causes": causes_page, "observations": observations_page, "symptoms": symptoms_page,
-              "pitfalls": pitfalls_page}  # fmt: skip
+              "pitfalls": pitfalls_page, "accelerators": accelerators_page,
+              "quantisations": quantisations_page}  # fmt: skip
     for name, body in bodies.items():
         for lang in ("en", "zh"):
             at = lang == "zh"
-            blocks = [f"# {TITLES[name][at]}", GENERATED[at], *body("zh" if at else "en")]
+            origin = DATA if name in ("accelerators", "quantisations") else GENERATED
+            blocks = [f"# {TITLES[name][at]}", origin[at], *body("zh" if at else "en")]
             yield REFERENCE / f"{name}{SUFFIX[lang]}.md", "\n\n".join(blocks) + "\n"
     if (ROOT / DEMO).exists():
         yield from ((ROOT / name, readme(name, lang)) for lang, name in READMES.items())
@@ -120,12 +149,57 @@ def pitfalls_page(lang: Lang) -> Iterator[str]:
         yield "\n".join(lines)
 
 
+def accelerators_page(lang: Lang) -> Iterator[str]:
+    """Every accelerator in one table."""
+    at = lang == "zh"
+    yield CARD_WORDS[at]
+    yield table(CARD_HEADS[at], [_card(item, lang) for item in accelerators.accelerators().values()])
+
+
+def _card(item: accelerators.Accelerator, lang: Lang) -> tuple[str, ...]:
+    seen = item.memory_mib
+    memory = f"{seen.likely / 1024:.2f} ({seen.low / 1024:.2f}–{seen.high / 1024:.2f})" + (
+        "" if item.printed else " \\*"
+    )
+    peaks = " / ".join(
+        f"{item.peak_tflops[one]:g}" if one in item.peak_tflops else "–" for one in ("fp16", "fp8", "fp4")
+    )
+    links = item.interconnect + (f", {item.link_gbs:g} GB/s" if item.link_gbs else "")
+    sources = "; ".join(part for part in (item.memory_source, item.source, item.date) if part)
+    name = f"{item.name}<br>{phrase(item.note, lang)}" if item.note else item.name
+    capability = f"{item.capability:.1f}" if item.capability else item.arch
+    return name, memory, f"{item.bandwidth_gbs:g}" if item.bandwidth_gbs else "–", peaks, capability, links, sources
+
+
+def quantisations_page(lang: Lang) -> Iterator[str]:
+    """Every method: what it is, and its rules in the order in which they are tried."""
+    at = lang == "zh"
+    for method in quantisations.methods().values():
+        yield f"## {method.name}"
+        others = ", ".join(f"`{alias}`" for alias in method.aliases)
+        yield phrase(method.what, lang) + (f" ({others})" if others else "")
+        yield table(RULE_HEADS[at], [_rule(rule, at=at) for rule in method.rules])
+        yield f"{method.source}; {method.date}"
+
+
+def _rule(rule: quantisations.Rule, *, at: bool) -> tuple[str, ...]:
+    releases = f"{rule.since}–" if rule.since else ""
+    releases += f"< {rule.removed}" if rule.removed else ""
+    device = ", ".join(rule.arch) or (f"{rule.low:.1f}–{rule.high:.1f}" if rule.high else f"≥ {rule.low:.1f}")
+    return rule.engine, releases, device, RUNS[rule.runs][at], rule.kernel
+
+
+def phrase(text: str, lang: Lang) -> str:
+    """A sentence of the data in one language."""
+    return phrases.chinese(text) if lang == "zh" else text
+
+
 def say(text: schema.Text, lang: Lang) -> str:
     """Text in one language, safe in a table."""
     return (text.en if lang == "en" else text.zh).replace("|", "\\|")
 
 
-def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table."""
     lines = [" | ".join(heads), " | ".join("---" for _ in heads), *(" | ".join(row) for row in rows)]
     return "\n".join(f"| {line} |" for line in lines)

@@ -15,7 +15,7 @@ from llmedic.knowledge import flags, phrases, rules, vocabulary
 from llmedic.model.finding import Fact
 
 KINDS: tuple[test_rules.Kind, ...] = ("fires", "quiet")
-NAMES = {"token", "CPU", "GiB", "MHz", "min", "max", "awq"}
+NAMES = {"token", "CPU", "GiB", "MHz", "min", "max", "awq", "CUTLASS", "Blackwell"}
 """Words that are the same in both languages."""
 
 
