@@ -23,9 +23,12 @@ _NUMBER = re.compile(r"\d{1,2}[a-z]?")
 _PLAIN = re.compile(
     r"instruct|chat|base|it|hf|pt|text|thinking|reasoning|instruction|pretrained|release|latest|final|main|preview|"
     r"model|weights|dynamic|static|per|tensor|channel|token|block|sym|asym|quantized|compressed|tensors|ct|qat|torch|"
-    r"ao|gemm|marlin|v\d|q\d|iq\d|k|m|s|l|xl|xs|nl|ud|\d|gs?\d+|\d{4}|\d{6}|\d{8}"
+    r"ao|gemm|marlin|v\d|q\d|iq\d|k|m|s|l|xl|xs|nl|ud|\d|gs?\d+"
 )
-"""Words that leave the layout alone: tuning, release, dates, and the details of a quantisation."""
+"""Words that leave the layout alone: of tuning, of a release, and the details of a quantisation."""
+
+DATE = re.compile(r"\d{4}|\d{6}|\d{8}")
+"""A release by its date: "2507", "0905"."""
 
 _OTHER = re.compile(
     r"moe|vl|vlm|vision|visual|omni|audio|speech|asr|tts|ocr|video|image|multimodal|embed\w*|rerank\w*|retriever|"
@@ -81,7 +84,7 @@ def same_layout(words: Words, start: int, end: int) -> bool:
 
 def harmless(word: str) -> bool:
     """Whether a word beside a model's name leaves its layout alone."""
-    return bool(_PLAIN.fullmatch(word)) or any(word in phrase for phrase, _ in _phrases())
+    return bool(_PLAIN.fullmatch(word) or DATE.fullmatch(word)) or any(word in phrase for phrase, _ in _phrases())
 
 
 def checkpoints(rest: Words) -> tuple[Checkpoint, ...]:

@@ -88,6 +88,7 @@ class _Entry(NamedTuple):
     full: str
     name: str
     file: str
+    owners: frozenset[str]
     variant: bool = False
 
 
@@ -137,14 +138,15 @@ def _index() -> Mapping[Words, _Entry]:
         for head in _HEADS.finditer(load.text(file)):
             owner = head.group(1) or owner
             for full in re.split(r",\s*", head.group(1) or head.group(2) or head.group(3)):
-                entry = _Entry(full.strip(), owner, file, variant=bool(head.group(3)))
-                found.setdefault(modelnames.split(entry.full), entry)
+                words, owners = modelnames.split(full), frozenset({modelnames.organisation(full)})
+                entry = found.get(words) or _Entry(full, owner, file, owners, variant=bool(head.group(3)))
+                found[words] = entry._replace(owners=entry.owners | owners)
     return found
 
 
 def _is_theirs(entry: _Entry, name: str) -> bool:
-    """Whether the name's organisation, if it has one, is the one that the catalogue knows."""
-    return modelnames.organisation(name) in ("", modelnames.organisation(entry.full))
+    """Whether the name's organisation, if it has one, is one that the catalogue knows."""
+    return modelnames.organisation(name) in ("", *entry.owners)
 
 
 def _record(entry: _Entry) -> ModelRecord:
@@ -193,6 +195,8 @@ def _by_name(entry: _Entry, asked: str, rest: Words) -> Model:
     unsure = list(_doubts(asked, stored))
     if not plain:
         unsure.insert(0, f"{asked} is not in the catalogue; its layout is that of {entry.name}, whose name it carries")
+    elif any(modelnames.DATE.fullmatch(word) for word in rest):
+        unsure.insert(0, f"{asked} is another release than {entry.name}; its longest context may differ")
     exact = _exact(entry, asked)
     config = _stored(exact.config, stored[0].quantization_config) if stored else exact.config
     return replace(exact, how="variant" if plain else "by name", config=config, unsure=tuple(unsure))
