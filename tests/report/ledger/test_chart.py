@@ -62,6 +62,12 @@ def test_a_pool_that_may_be_nothing_has_no_certain_part() -> None:
     assert pool.sure == pool.start
 
 
+def test_a_budget_that_is_the_device_is_shown_once() -> None:
+    ledger = dataclasses.replace(FITS.ledger, requested=FITS.ledger.total)
+
+    assert [row.term.id for row in chart.rows(ledger)][:2] == ["total", "weights"]
+
+
 def test_host_memory_lies_nowhere_on_the_device() -> None:
     ledger = dataclasses.replace(FITS.ledger, outside=(term("host_weights", gib(1.5)), *FITS.ledger.outside))
     host, outside = chart.rows(ledger)[-2:]

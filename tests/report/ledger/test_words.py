@@ -13,7 +13,23 @@ from llmedic.knowledge.texts import Lang
 from llmedic.model.ledger import ContextCost, LedgerReport, Planned, Range, Setting
 from llmedic.report.ledger import words
 
-SAME = {"KV", "cache", "GiB", "MiB", "token", "tokens", "torch", "CUDA", "graph", "LoRA", "LLMedic", "x"}
+SAME = {
+    "KV",
+    "cache",
+    "GiB",
+    "MiB",
+    "token",
+    "tokens",
+    "torch",
+    "CUDA",
+    "graph",
+    "LoRA",
+    "LLMedic",
+    "x",
+    "max",
+    "model",
+    "len",
+}
 """Words that are the same in both languages."""
 
 

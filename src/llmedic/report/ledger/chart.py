@@ -47,15 +47,19 @@ def rows(ledger: Ledger) -> tuple[Row, ...]:
     return tuple(_rows(ledger, whole))
 
 
+def wholes(ledger: Ledger) -> tuple[Term, ...]:
+    """The device and the budget; only one of them where the budget is the device."""
+    return tuple(dict.fromkeys(term for term in (ledger.total, ledger.requested) if term))
+
+
 def extent(lines: tuple[Row, ...]) -> float:
     """The bytes that a bar of full width stands for; 0 when there is nothing to draw."""
     return max((max(row.stop, row.reach) for row in lines), default=0.0)
 
 
 def _rows(ledger: Ledger, whole: float) -> Iterator[Row]:
-    for term in (ledger.total, ledger.requested):
-        if term:
-            yield _row(term, "whole", 0.0, whole)
+    for term in wholes(ledger):
+        yield _row(term, "whole", 0.0, whole)
     at = 0.0
     for term in ledger.terms:
         yield _row(term, "part", at, whole)

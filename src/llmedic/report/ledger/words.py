@@ -8,6 +8,7 @@ from llmedic.knowledge import phrases
 from llmedic.knowledge.texts import Lang
 from llmedic.model.ledger import CacheFit, ContextCost, Ledger, LedgerReport, Planned, Range, Setting, Solution, Term
 from llmedic.report.ledger import numbers
+from llmedic.report.ledger.chart import wholes
 
 LABELS: dict[str, tuple[str, str]] = {
     "title": ("LLMedic ledger", "LLMedic 显存账本"),
@@ -32,6 +33,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "term.pool": ("KV cache", "KV cache"),
     "term.state": ("recurrent state", "循环状态"),
     "term.free_outside": ("left to others", "留给其它用途"),
+    "term.request_slots": ("request slots", "请求槽位"),
     "term.host_weights": ("host: weights", "主机：权重"),
     "term.host_kv_cache": ("host: KV cache", "主机：KV cache"),
     "term.host_compute_buffers": ("host: buffers", "主机：缓冲区"),
@@ -209,7 +211,7 @@ def arithmetic(ledger: Ledger, lang: Lang) -> Iterator[tuple[str, str]]:
     """The formula, and how each term came about that is more than a plain computation."""
     if ledger.formula or ledger.era:
         yield say("formula", lang), formula(ledger, lang)
-    for term in (ledger.total, ledger.requested, *ledger.terms, ledger.pool, *ledger.outside):
+    for term in (*wholes(ledger), *ledger.terms, ledger.pool, *ledger.outside):
         if term and (term.how or term.basis != "computed"):
             how, word = sentence(term.how, lang), basis(term, lang)
             yield term_name(term.id, lang), say("aside", lang, words=how, aside=word) if how else word
