@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmedic.analysis.ledger.geometry import checks, decoders, drafts, quantised, towers, weigh, wrappers
-from llmedic.analysis.ledger.geometry.families import ALIASES, FAMILIES, Family
+from llmedic.analysis.ledger.geometry.families import FAMILIES, Family
 from llmedic.analysis.ledger.geometry.fields import Fields, fault, shown
 from llmedic.analysis.ledger.geometry.shape import shape_of
 from llmedic.analysis.ledger.geometry.tensors import Layer
@@ -22,17 +22,18 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
     Raises `InputError` for a configuration that is missing, contradictory or absurd.
     """
     config = Fields(model.config)
-    text = wrappers.decoder(config)
-    kind = text.text("model_type", default=config.text("model_type"))
-    kind = ALIASES.get(kind, kind)
+    wrapper, text = wrappers.unwrap(config)
+    kind = wrappers.type_of(config, text)
     checks.refuse_unexplained(text, kind)
     shape = shape_of(text, kind, FAMILIES.get(kind, Family()))
     recipe = decoders.recipe(kind)
     layers = recipe.layers(shape)
-    tied = config.flag("tie_word_embeddings", default=text.flag("tie_word_embeddings", default=shape.family.tied))
+    if _attends_both_ways(text, shape.family):
+        layers = tuple(Layer(None, layer.tensors) for layer in layers)
+    tied = _tied(config, text, shape.family)
     bytes_each = activation_bytes(config, text, dtype)
     scheme = quantised.scheme_of(config, text, quantization)
-    encoders, uncounted = towers.towers(config, shape.hidden)
+    encoders, uncounted = towers.towers(wrapper, shape.hidden)
     drafted = drafts.drafts(shape)
     unsure = (
         () if kind in FAMILIES else (f"the model type {shown(kind)} is not known; it is taken for a usual decoder",)
@@ -51,11 +52,21 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         positions=shape.positions,
         bytes_each=bytes_each,
         quantization=scheme.method,
-        multimodal=towers.multimodal(config),
+        multimodal=towers.multimodal(wrapper),
         draft_layers=tuple(layer.cache for layer in drafted if layer.cache),
         draft_weights=weigh.draft_parts(drafted, scheme, bytes_each, first=len(layers)),
         unsure=(*unsure, *uncounted, *scheme.unsure),
     )
+
+
+def _tied(config: Fields, text: Fields, family: Family) -> bool:
+    """The output head is the embedding: the outer section decides where it says so."""
+    return config.flag("tie_word_embeddings", default=text.flag("tie_word_embeddings", default=family.tied))
+
+
+def _attends_both_ways(text: Fields, family: Family) -> bool:
+    """An encoder, or a decoder made into one for embeddings: nothing is cached."""
+    return family.encoder or text.get("is_causal") is False or text.get("use_bidirectional_attention") is True
 
 
 def _dense_width(layers: Sequence[Layer]) -> int:

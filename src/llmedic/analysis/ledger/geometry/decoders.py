@@ -48,6 +48,7 @@ RECIPES: dict[str, Recipe] = {
     "mimo_v2": Recipe(special.mimo_v2),
     "mimo_v2_flash": Recipe(special.mimo_v2),
     "nemotron-nas": Recipe(special.deci),
+    "whisper": Recipe(special.whisper),
 }
 
 

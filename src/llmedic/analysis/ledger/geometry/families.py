@@ -32,6 +32,7 @@ class Family:
     window              sliding_window when absent; window_extra: tokens that the layer keeps beside it
     head_bias           the output head has a bias; positions: learned positions, so many more than the context
     router_bias         a bias per expert in the router; expert_bias: the expert matrices have biases
+    encoder             it attends in both directions and caches nothing
     shared_gate         the shared expert has a gate of one row
     """
 
@@ -60,6 +61,7 @@ class Family:
     expert_bias: bool = False
     shared_gate: bool = False
     head_dim: int = 0
+    encoder: bool = False
 
 
 _ATTENTION = ("attention_bias", False)
@@ -67,6 +69,18 @@ _MLP = ("mlp_bias", False)
 _LLAMA = Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION, mlp_bias=_MLP)
 _GPT = Family(
     tied=True, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, gated=False, mlp_factor=4, positions=0
+)
+_BERT = Family(
+    tied=True,
+    qkv_bias=True,
+    o_bias=True,
+    mlp_bias=True,
+    norm_bias=True,
+    final_norm=False,
+    embedding_norm=True,
+    gated=False,
+    positions=0,
+    encoder=True,
 )
 _QWEN3 = Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION, qk_norm="head")
 _DEEPSEEK = Family(mixer="mla", qkv_bias=_ATTENTION, o_bias=_ATTENTION, router_bias=True)
@@ -211,6 +225,16 @@ FAMILIES: dict[str, Family] = {
     "mimo_v2_flash": Family(router_bias=True),
     "mimo_v2": Family(router_bias=True),
     "nemotron-nas": _LLAMA,
+    "deepseek": Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION),
+    "bert": _BERT,
+    "roberta": _BERT,
+    "xlm-roberta": _BERT,
+    "camembert": _BERT,
+    "modernbert": Family(tied=True, norm_bias=False, encoder=True),
+    "nomic_bert": Family(tied=True, norm_bias=True, encoder=True),
+    "whisper": Family(
+        tied=True, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, norms=3, gated=False, positions=0
+    ),
     "solar_open": Family(qkv_bias=_ATTENTION, qk_norm="head", qk_norm_if="use_qk_norm", router_bias=True),
 }
 

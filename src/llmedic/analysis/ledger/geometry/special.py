@@ -11,6 +11,7 @@ from llmedic.analysis.ledger.geometry import attention, feedforward, stack
 from llmedic.analysis.ledger.geometry.fields import MOST_EXPERTS, MOST_HEADS, MOST_TOKENS, Fields, divided, fault
 from llmedic.analysis.ledger.geometry.shape import LayerKind, Shape
 from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor, norm, vector
+from llmedic.model.geometry import CacheLayer, StateTensor
 
 
 def longcat(shape: Shape) -> tuple[Layer, ...]:
@@ -100,3 +101,20 @@ def _deci_layer(shape: Shape, kv_heads: int, width: int) -> Layer:
     after = feedforward.dense("mlp", "mlp", shape.hidden, width) if width else ()
     number = bool(kv_heads) + bool(width)
     return stack.joined(mixer, after, norm("layernorms", shape.hidden * number) if number else ())
+
+
+def whisper(shape: Shape) -> tuple[Layer, ...]:
+    """Whisper's decoder: each layer caches its own tokens, and once per request the keys and values of the audio.
+
+    Each layer is two entries, since it has two caches.
+    """
+    hidden = shape.hidden
+    own = attention.grouped(shape, "full")
+    positions = shape.fields.count("max_source_positions", default=1500)
+    audio = StateTensor(name="encoder keys and values", elements=2 * positions * hidden)
+    crossed = attention.projections(
+        hidden, shape.heads, shape.kv_heads, shape.head_dim, bias=True, out_bias=True, path="encoder_attn"
+    )
+    second = Layer(CacheLayer(kind="state", state=(audio,)), crossed)
+    after = feedforward.feed_forward(shape, sparse=False)
+    return (own, stack.joined(second, after, stack.norms(shape))) * shape.layers

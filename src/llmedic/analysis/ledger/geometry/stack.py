@@ -68,6 +68,9 @@ def outside(shape: Shape, *, tied: bool) -> tuple[Tensor, ...]:
     tensors = [Tensor("embed_tokens", "embedding", vocabulary, width, "vocabulary")]
     if family.positions is not None:
         tensors.append(Tensor("embed_positions", "embedding", shape.positions + family.positions, hidden))
+    if family.encoder:
+        types = shape.fields.count("type_vocab_size", default=0, least=0)
+        tensors.append(Tensor("token_type_embeddings", "embedding", types, hidden))
     if family.embedding_norm:
         tensors.extend(norm("embed_norm", hidden, bias=True))
     if family.final_norm:

@@ -220,18 +220,19 @@ def _gemma4_audio(fields: Fields, config: Fields, decoder: int) -> Tensors:
 
 def _whisper(fields: Fields, config: Fields, decoder: int) -> Tensors:
     """The encoder of Whisper, as Qwen2-Audio and Voxtral have it; keys have no bias."""
-    del config
     hidden = fields.count("d_model", "hidden_size", default=1280)
     shape = Blocks(
         layers=fields.count("encoder_layers", "num_hidden_layers", default=32, most=MOST_LAYERS),
         hidden=hidden,
         width=fields.count("encoder_ffn_dim", "intermediate_size", default=4 * hidden),
-        norms=3,
+        norms=4,
     )
+    del config
     mels = fields.count("num_mel_bins", default=128)
     positions = fields.count("max_source_positions", default=1500)
     embeddings = _plain((3 * mels + 1 + 3 * hidden + 1 + positions + 2) * hidden, part="audio")
-    return (*blocks(shape, "audio"), *embeddings, *linear("audio.projector", "audio", hidden, decoder, bias=True))
+    joint = linear("audio.projector", "audio", hidden, decoder, bias=True) if decoder else ()
+    return (*blocks(shape, "audio"), *embeddings, *joint)
 
 
 Builder = Callable[[Fields, Fields, int], Tensors]
@@ -245,6 +246,8 @@ VISION_TYPES: dict[str, Builder] = {
     "gemma4_vision": _gemma4,
     "moonvit": _moon,
     "kimi_k25_vision": _moon,
+    "qwen2_5_omni_vision_encoder": _qwen2,
+    "qwen3_omni_moe_vision_encoder": _qwen3,
 }
 """By the model type of the vision section."""
 MODEL_TYPES: dict[str, Builder] = {
@@ -263,8 +266,19 @@ AUDIO_TYPES: dict[str, Builder] = {
     "gemma4_audio": _gemma4_audio,
     "qwen2_audio_encoder": _whisper,
     "voxtral_encoder": _whisper,
+    "qwen2_5_omni_audio_encoder": _whisper,
 }
-SECTIONS = ("vision_config", "audio_config", "vision_encoder", "visual", "encoder_config", "audio_encoder_config")
+ELSEWHERE = (
+    "vision_encoder",
+    "visual",
+    "encoder_config",
+    "audio_encoder_config",
+    "img_processor",
+    "audio_processor",
+    "mm_vision_tower",
+    "vision_tower",
+)
+"""Where other models describe an encoder; its shape is not read from there."""
 
 
 def towers(config: Fields, decoder: int) -> tuple[Tensors, tuple[str, ...]]:
@@ -272,6 +286,8 @@ def towers(config: Fields, decoder: int) -> tuple[Tensors, tuple[str, ...]]:
     tensors: list[Tensor] = []
     unsure: list[str] = []
     kind = config.text("model_type")
+    if kind == "whisper":
+        return _whisper(config, config, 0), ("the cache of the audio's keys and values is counted as one state",)
     for name, types in (("vision_config", VISION_TYPES), ("audio_config", AUDIO_TYPES)):
         section = config.section(name)
         if section is None or not section.values:
@@ -284,9 +300,13 @@ def towers(config: Fields, decoder: int) -> tuple[Tensors, tuple[str, ...]]:
             )
         else:
             tensors.extend(build(section, config, decoder))
+    if any(config.has(name) for name in ELSEWHERE):
+        unsure.append("the encoder for images or audio is not one that is known; its weights are missing")
     return tuple(tensors), tuple(unsure)
 
 
 def multimodal(config: Fields) -> bool:
     """The configuration describes an encoder beside the decoder."""
-    return any(config.has(name) for name in SECTIONS)
+    return config.text("model_type") == "whisper" or any(
+        config.has(name) for name in ("vision_config", "audio_config", *ELSEWHERE)
+    )
