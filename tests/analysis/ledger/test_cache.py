@@ -89,6 +89,11 @@ def test_more_stages_than_layers_leave_none_empty() -> None:
     assert planned(FULL, pipeline_parallel=4).stage_block_bytes == (BLOCK,)
 
 
+def test_a_stage_without_a_cache_beside_one_with_it_does_not_start() -> None:
+    assert planned(FULL, None, pipeline_parallel=2).refusal
+    assert not planned(None, None, pipeline_parallel=2).refusal
+
+
 def test_a_given_number_of_blocks_is_taken_as_it_is() -> None:
     plan = planned(FULL, blocks_override=100)
 

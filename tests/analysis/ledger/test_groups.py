@@ -37,6 +37,14 @@ def test_layers_of_one_kind_share_a_group_and_layers_without_a_cache_are_left_ou
     assert [one.layers for one in grouped(FULL, None, FULL).groups] == [(0, 2)]
 
 
+def test_layers_that_are_alike_on_a_rank_are_of_one_kind() -> None:
+    narrow = replace(FULL, kv_heads=2)
+    settings = Settings(tensor_parallel=8)
+    found = dict(enumerate(page for page in pages((FULL, narrow, SLIDING, SLIDING), settings, rules(()), 2) if page))
+
+    assert sizes(group(found, rules(()), hybrid=True)) == [2, 2]
+
+
 def test_layers_of_other_widths_share_a_group_since_0_11() -> None:
     assert sizes(grouped(FULL, WIDE, version=(0, 11))) == [2]
     assert grouped(FULL, WIDE, version=(0, 10)).refusal
@@ -107,6 +115,13 @@ def test_a_model_of_sliding_layers_alone_keeps_its_window_without_groups() -> No
 
 def test_two_windows_without_a_full_layer_need_the_manager() -> None:
     assert grouped(SLIDING, CHUNKED, hybrid=False).refusal
+
+
+def test_two_windows_beside_full_layers_need_the_manager_too() -> None:
+    near = replace(SLIDING, window_tokens=128)
+
+    assert grouped(FULL, SLIDING, near, hybrid=False).refusal
+    assert not grouped(FULL, SLIDING, near).refusal
 
 
 def test_states_have_groups_of_their_own() -> None:

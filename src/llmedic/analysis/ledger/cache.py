@@ -200,13 +200,18 @@ def _plan(question: _Question) -> CachePlan:
         groups=first.groups,
         counts=_counts(group.page for group in first.groups),
         raw=tuple(_counts(page for number, page in cached.items() if number in part) for part in parts),
-        refusal=next((one.refusal for one in found if one.refusal), ""),
+        refusal=next((one.refusal for one in found if one.refusal), _empty_stage(block_bytes)),
     )
 
 
 def _block_bytes(groups: tuple[Group, ...], layers: range) -> int:
     """Bytes of one block in some layers: the group that needs most decides, since any group may get the block."""
     return max((group.bytes_within(layers) for group in groups), default=0)
+
+
+def _empty_stage(block_bytes: tuple[int, ...]) -> str:
+    """Every release stumbles over a pipeline stage that caches nothing beside one that does."""
+    return "a pipeline stage has no layer with a cache" if max(block_bytes) and not min(block_bytes) else ""
 
 
 def _counts(every: Iterable[Page]) -> tuple[tuple[Page, int], ...]:

@@ -7,11 +7,14 @@ group needs for one. Sources: vllm/v1/core/kv_cache_utils.py (0.8 to 0.32), vllm
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from llmedic.analysis.ledger.pages import Page
 from llmedic.analysis.ledger.rules import Rules
+
+NOT_TOGETHER = "its layers cannot share one group, which they have to without the hybrid cache manager"
 
 Layers = dict[int, Page]
 """Pages by the number of their layer, in order."""
@@ -51,10 +54,12 @@ def group(layers: Layers, rules: Rules, *, hybrid: bool) -> Grouping:
     shared = layers if apart else _promoted(layers, rules)
     if not shared:
         return Grouping(())
+    if shared is not layers and _windows(layers.values()) > 1:
+        return Grouping((_group(shared),), NOT_TOGETHER)
     if _alike(shared.values()) or (rules.mixed_widths and _one_type(shared.values())):
         return Grouping((_group(shared),))
     if not apart and not any(page.kind == "state" for page in shared.values()):
-        return Grouping((_group(shared),), "its layers cannot share one group without the hybrid cache manager")
+        return Grouping((_group(shared),), NOT_TOGETHER)
     equal, refusal = _equal_pages(shared, rules)
     if refusal:
         fallback = _promoted(shared, rules)
@@ -76,6 +81,12 @@ def _one_type(pages: Iterable[Page]) -> bool:
     """All layers need equally many blocks of a request, whatever a block of each weighs."""
     kinds = {("every", 0) if page.everything else (page.kind, page.window_tokens) for page in pages}
     return len(kinds) == 1 and len({page.block_tokens for page in pages}) == 1
+
+
+def _windows(pages: Iterable[Page]) -> int:
+    """How many windows the layers of one kind have; kept whole, they still compute with it, and may have one only."""
+    local = {(page.kind, page.window_tokens) for page in pages if page.local}
+    return max(Counter(kind for kind, _ in local).values(), default=0)
 
 
 def _promoted(layers: Layers, rules: Rules) -> Layers:

@@ -78,7 +78,13 @@ def _page(layer: CacheLayer, settings: Settings, rules: Rules, activation_bytes:
         kind=kind,
         block_tokens=settings.block_tokens,
         bytes=settings.block_tokens * _token_bytes(layer, settings, rules),
-        shape=(layer.kv_heads, layer.head_dim, layer.value_dim or layer.head_dim, layer.latent_dim, layer.index_dim),
+        shape=(
+            _rank_heads(layer, settings),
+            layer.head_dim,
+            layer.value_dim or layer.head_dim,
+            layer.latent_dim,
+            layer.index_dim,
+        ),
         window_tokens=layer.window_tokens if kind in ("sliding", "chunked") else 0,
     )
 
@@ -101,12 +107,16 @@ def _token_bytes(layer: CacheLayer, settings: Settings, rules: Rules) -> int:
         latent = settings.latent_token_bytes or int(layer.latent_dim * settings.cache_element_bytes)
         scales = INDEX_SCALE_BYTES * math.ceil(layer.index_dim / INDEX_SCALE_WIDTH)
         return latent + layer.index_dim + scales
-    heads = max(1, layer.kv_heads // settings.tensor_parallel)
+    heads = _rank_heads(layer, settings)
     own_width = rules.sliding_value_width if layer.kind == "sliding" else rules.value_width
     values = layer.value_dim if layer.value_dim and own_width else layer.head_dim
     return (
         int(heads * (layer.head_dim + values) * settings.cache_element_bytes) + 2 * heads * settings.cache_scale_bytes
     )
+
+
+def _rank_heads(layer: CacheLayer, settings: Settings) -> int:
+    return max(1, layer.kv_heads // settings.tensor_parallel)
 
 
 def _state_bytes(tensor: StateTensor, settings: Settings, activation_bytes: int) -> int:
