@@ -7,6 +7,8 @@ as the widest moment. Three candidates were read off printed sizes (2024-2026) a
     attention   the mask of all cells, and without flash attention the scores of every head over all cells
     feed-forward  gate and up of one layer; since few logits are reserved, their product too and the residual stream
 
+A weight in host memory is copied to the card for a prompt, one at a time: the largest is added.
+
 The interval runs from the widest of them to the sum of logits, mask and feed-forward.
 """
 
@@ -43,7 +45,7 @@ def compute_buffer(geometry: Geometry, settings: Settings, placement: Placement,
     forward = settings.ubatch * _width(geometry) * _FLOAT * (3 if few else 2) + hidden * (3 if few else 1)
     attention = mask + scores + (_HIDDEN_COPIES if scores else 1) * hidden
     without = max(logits, mask + forward, attention)
-    borrowed = _borrowed(placement)
+    borrowed = placement.largest_host_tensor
     low = without if settings.flash is not None else max(logits, mask + forward)
     return Range(
         low=low * _FLOOR,
@@ -79,8 +81,3 @@ def _width(geometry: Geometry) -> int:
 def _copies(settings: Settings, placement: Placement) -> int:
     whole = HOST not in placement.layers and placement.output != HOST
     return _PIPELINE_COPIES if len(settings.split) > 1 and settings.split_mode == "layer" and whole else 1
-
-
-def _borrowed(placement: Placement) -> float:
-    """The largest weight that is copied to the card for a prompt although it lives in host memory."""
-    return placement.largest_host_tensor

@@ -9,6 +9,8 @@ from llmedic.model.geometry import CacheLayer, Geometry
 
 _STATE_BYTES = 4
 """Recurrent states are fp32 whatever the cache types are (src/llama-model.cpp create_memory)."""
+_ROTARY = 64
+"""Numbers of a latent that carry the position (qk_rope_head_dim of every DeepSeek and Kimi model)."""
 _WITHOUT_WINDOW = ("mistral", "phi3", "phi-3", "qwen2")
 """Architectures whose window llama.cpp leaves out: all their layers keep the whole context (src/models)."""
 
@@ -77,8 +79,7 @@ def _one(layer: CacheLayer, geometry: Geometry, settings: Settings, *, windowles
 def _latent(layer: CacheLayer, settings: Settings, rows: int, cells: int) -> LayerCache:
     """MLA keeps the latent as the key; until the cache could do without values, its compressed part as one too."""
     keys = layer.latent_dim + layer.index_dim
-    rope = 64
-    values = 0 if settings.build >= FIT else layer.latent_dim - rope
+    values = 0 if settings.build >= FIT else layer.latent_dim - _ROTARY
     return LayerCache(
         keys=rows * cache_bytes(keys, settings.key_type),
         values=rows * cache_bytes(values, settings.value_type),

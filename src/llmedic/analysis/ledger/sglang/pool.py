@@ -19,6 +19,8 @@ _WITHOUT_LIMIT = 512
 """Slots where neither prefixes are cached nor a number of requests is given."""
 _SCALES = 128
 """An indexer key in fp8 has one fp32 scale per so many numbers (DSATokenToKVPool.quant_block_size)."""
+_ROTARY = 64
+"""Numbers of a latent that carry the position (qk_rope_head_dim of every DeepSeek model)."""
 _SPLIT_SINCE: dict[str, tuple[int, ...]] = {
     "llama4": (0, 5, 2),
     "gptoss": (0, 5, 2),
@@ -144,8 +146,7 @@ def _row(layer: CacheLayer, settings: Settings) -> tuple[float, float]:
 
 def _latent(layer: CacheLayer, settings: Settings) -> float:
     """Sparse attention keeps an fp8 latent with scales and its rotary part in bf16 (calculate_mla_kv_cache_dim)."""
-    rope = 64
     if layer.index_dim and settings.fp8_cache:
-        rank = layer.latent_dim - rope
-        return rank + rank // _SCALES * 4 + rope * 2
+        rank = layer.latent_dim - _ROTARY
+        return rank + rank // _SCALES * 4 + _ROTARY * 2
     return layer.latent_dim * settings.element_bytes

@@ -107,7 +107,7 @@ def resolve(geometry: Geometry, deployment: Deployment, smi_mib: float | None) -
         state_slots=flags.count("max_mamba_cache_size"),
         prefix_caching=flags.switch("enable_prefix_caching", default=True),
         extra_state_slots=2 if flags.word("mamba_scheduler_strategy") == "extra_buffer" else 0,
-        state_element_bytes=2.0 if flags.word("mamba_ssm_cache_dtype", "mamba_ssm_dtype") in ("bfloat16", "float16") else 4.0,
+        state_element_bytes=2.0 if flags.word("mamba_ssm_cache_dtype") in ("bfloat16", "float16") else 4.0,
         latent=any(layer is not None and layer.kind == "mla" for layer in geometry.layers),
     )
 
