@@ -51,6 +51,7 @@ class Runner(Record, frozen=True):
     before: str = ""
 
 
+@cache
 def figure(term: str, version: str = "") -> Range:
     """The figure of a term for a release ("" is a current one).
 
@@ -71,6 +72,7 @@ def figures() -> Mapping[str, tuple[Figure, ...]]:
     return found
 
 
+@cache
 def second_runner(architecture: str, version: str = "", *, dense: bool = False) -> bool:
     """Whether a release of vLLM runs this architecture on its second model runner when nobody chooses."""
     return any(

@@ -108,8 +108,9 @@ def test_expert_parallel_ranks_compute_whole_experts() -> None:
 
 def test_an_encoder_can_be_the_peak_where_few_requests_are_sampled() -> None:
     text, vision = (
-        activation(dense(multimodal=multimodal), Settings(version=(0, 19, 0), max_num_seqs=8), Stage(), "0.19.0").size
+        activation(dense(multimodal=multimodal), Settings(version=(0, 19, 0), max_num_seqs=8), Stage(), "0.19.0")
         for multimodal in (False, True)
     )
-    assert vision.likely > text.likely
-    assert vision.high - vision.low > text.high - text.low
+    assert vision.how == "the encoder's dummy images"
+    assert vision.size.likely > text.size.likely
+    assert vision.size.high - vision.size.low > text.size.high - text.size.low

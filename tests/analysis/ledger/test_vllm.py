@@ -74,9 +74,10 @@ def test_the_truth_lies_in_the_interval() -> None:
     assert sum(outcome.inside for outcome in outcomes()) >= 0.9 * len(outcomes())
 
 
-def test_the_interval_is_narrow() -> None:
-    assert sum(outcome.half_bar <= 0.05 for outcome in outcomes()) >= 0.85 * len(outcomes())
+def test_the_interval_is_narrow_where_the_pool_is_not_a_small_rest() -> None:
     assert median(outcome.half_bar for outcome in outcomes()) <= 0.025
+    assert sum(outcome.half_bar <= 0.05 for outcome in outcomes()) >= 0.85 * len(outcomes())
+    assert sum(outcome.inside and outcome.half_bar <= 0.05 for outcome in outcomes()) >= 0.8 * len(outcomes())
 
 
 def test_the_terms_add_up_to_what_was_requested() -> None:
@@ -151,4 +152,4 @@ def test_shared_memory_makes_the_pool_uncertain() -> None:
         vllm.terms(dense(), Settings(), Card(total_bytes=exact(120 * GIB), unified=unified)).pool.size
         for unified in (False, True)
     ]
-    assert sizes[1].high - sizes[1].low > 2 * (sizes[0].high - sizes[0].low)
+    assert sizes[1].high - sizes[1].low > 1.2 * (sizes[0].high - sizes[0].low)

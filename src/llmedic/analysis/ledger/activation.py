@@ -10,7 +10,9 @@ vllm/v1/worker/gpu/model_runner.py (0.22 to 0.33); vllm/worker/model_runner.py (
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 from llmedic.analysis.ledger.ranges import GIB, exact, larger, product, stacked, times
 from llmedic.analysis.ledger.settings import Settings
@@ -24,10 +26,14 @@ EXPERT_CHUNK_TOKENS = 32768
 """VLLM_FUSED_MOE_CHUNK_SIZE: before the workspace a layer computed at most so many tokens at once."""
 NO_WORKSPACE = frozenset({"mxfp4"})
 """Their kernels bring their own buffers (gpt-oss on Hopper shows none)."""
+LEAST_WORKSPACE = 0.3
+"""Share of the unquantised kernel's workspace that kernels of quantised experts need at least."""
 FEW_ROWS = 128
 """Rows of logits under which PyTorch sorts them all at once."""
 QUANTISED_ACTIVATIONS = frozenset({"fp8", "int8", "compressed-tensors", "w8a8"})
-FLOAT32_BYTES = 4
+FLOAT32_BYTES, HALF_BYTES = 4, 2
+IN_PLACE_SINCE = (0, 17)
+"""Before, the whole vocabulary of every row was sorted."""
 CONSUMED_SINCE = (0, 27)
 """Since then the profile counts what is gone from the card, not what PyTorch says of weights and peak."""
 
@@ -42,26 +48,39 @@ class Stage:
 
 
 def activation(geometry: Geometry, settings: Settings, stage: Stage, release: str) -> Term:
-    """The peak of a rank of a pipeline stage."""
-    step = forward(geometry, settings, stage, release)
-    rest = "activation_rest_hopper_gib" if stage.hopper else "activation_rest_gib"
-    held = [times(memory.figure(rest, release), GIB)]
-    if geometry.multimodal and stage.first:
-        held.append(times(memory.figure("encoder_held_gib", release), GIB))
-    workspace = expert_workspace(geometry, settings)
-    if settings.version and settings.version < EXPERT_WORKSPACE_SINCE:
-        step = stacked((step, exact(workspace)))
-    elif workspace:
-        held.append(Range(low=0 if geometry.quantization else workspace, likely=workspace, high=workspace))
-    if geometry.multimodal and stage.first:
-        step = larger(step, times(memory.figure("encoder_step_gib", release), GIB))
-    sampling = sampler(geometry, settings, release) if stage.last else exact(0)
-    size = stacked((larger(step, sampling), *held))
-    if step.likely > sampling.likely:
-        how = f"one step of {settings.max_num_batched_tokens} tokens"
-    else:
-        how = f"sampling {rows(settings)} requests over {geometry.vocabulary} logits"
+    """The peak of a rank of a pipeline stage: the largest of what happens one after the other, and what is held."""
+    peaks = tuple(_peaks(geometry, settings, stage, release))
+    largest = reduce(larger, (size for size, _ in peaks))
+    how = max(peaks, key=lambda peak: peak[0].likely)[1]
+    size = stacked((largest, *_held(geometry, settings, stage, release)))
     return Term(id="activation", size=size, basis="calibrated", how=how)
+
+
+def _peaks(geometry: Geometry, settings: Settings, stage: Stage, release: str) -> Iterator[tuple[Range, str]]:
+    step = forward(geometry, settings, stage, release)
+    if not _workspace_stays(settings):
+        step = stacked((step, exact(expert_workspace(geometry, settings))))
+    yield step, f"one step of {settings.max_num_batched_tokens} tokens"
+    if stage.last:
+        words = f"sampling {rows(settings)} requests over {geometry.vocabulary} logits"
+        yield sampler(geometry, settings, release), words
+    if geometry.multimodal and stage.first:
+        yield times(memory.figure("encoder_step_gib", release), GIB), "the encoder's dummy images"
+
+
+def _held(geometry: Geometry, settings: Settings, stage: Stage, release: str) -> Iterator[Range]:
+    rest = "activation_rest_hopper_gib" if stage.hopper else "activation_rest_gib"
+    yield times(memory.figure(rest, release), GIB)
+    if geometry.multimodal and stage.first:
+        yield times(memory.figure("encoder_held_gib", release), GIB)
+    if _workspace_stays(settings):
+        workspace = expert_workspace(geometry, settings)
+        least = workspace * (LEAST_WORKSPACE if geometry.quantization else 1)
+        yield Range(low=least, likely=workspace, high=workspace)
+
+
+def _workspace_stays(settings: Settings) -> bool:
+    return not settings.version or settings.version >= EXPERT_WORKSPACE_SINCE
 
 
 def rows(settings: Settings) -> int:
@@ -70,20 +89,31 @@ def rows(settings: Settings) -> int:
 
 
 def sampler(geometry: Geometry, settings: Settings, release: str) -> Range:
-    """Bytes while the dummy requests are sampled, the hidden states of the step included."""
-    logits = rows(settings) * geometry.vocabulary
+    """Bytes while the dummy requests are sampled, the hidden states of the step included.
+
+    The figures are of logits of two bytes; a model computed in float32 has wider ones.
+    """
+    requests, vocabulary = rows(settings), geometry.vocabulary
     hidden = settings.max_num_batched_tokens * geometry.hidden_size * geometry.bytes_each
-    if second_runner(geometry, release):
-        return stacked((times(memory.figure("sampler_bytes_second_runner", release), logits), exact(hidden)))
-    if settings.version and settings.version < (0, 17):
-        few = rows(settings) < FEW_ROWS
-        each = memory.figure("sampler_bytes_few_rows" if few else "sampler_bytes", release)
-        return stacked((times(each, logits), exact(hidden)))
+    beside = exact(hidden + requests * vocabulary * (geometry.bytes_each - HALF_BYTES))
+    each = memory.figure(_sampler(geometry, settings, release), release)
+    if second_runner(geometry, release) or (settings.version and settings.version < IN_PLACE_SINCE):
+        return stacked((times(each, requests * vocabulary), beside))
     buffer = memory.figure("sampler_buffer_rows", release)
-    kept = Range(low=min(buffer.low, rows(settings)), likely=min(buffer.likely, rows(settings)),
-                 high=min(buffer.high, rows(settings)))  # fmt: skip
-    row_bytes = geometry.vocabulary * FLOAT32_BYTES
-    return stacked((times(memory.figure("sampler_bytes", release), logits), times(kept, row_bytes), exact(hidden)))
+    kept = Range(
+        low=min(buffer.low, requests),
+        likely=min(buffer.likely, requests),
+        high=min(buffer.high, requests),
+    )
+    return stacked((times(each, requests * vocabulary), times(kept, vocabulary * FLOAT32_BYTES), beside))
+
+
+def _sampler(geometry: Geometry, settings: Settings, release: str) -> str:
+    """The figure of bytes per logit."""
+    if second_runner(geometry, release):
+        return "sampler_bytes_second_runner"
+    sorts = settings.version and settings.version < IN_PLACE_SINCE
+    return "sampler_bytes_few_rows" if sorts and rows(settings) < FEW_ROWS else "sampler_bytes"
 
 
 def forward(geometry: Geometry, settings: Settings, stage: Stage, release: str) -> Range:
@@ -113,7 +143,7 @@ def expert_workspace(geometry: Geometry, settings: Settings) -> float:
     ranks = 1 if settings.expert_parallel else settings.tensor_parallel * settings.data_parallel
     width, hidden = geometry.expert_width / ranks, geometry.hidden_size
     tokens = settings.max_num_batched_tokens
-    if settings.version and settings.version < EXPERT_WORKSPACE_SINCE:
+    if not _workspace_stays(settings):
         tokens = min(tokens, EXPERT_CHUNK_TOKENS)
     each = max(width, hidden) + max(2 * width, hidden)
     return tokens * geometry.experts_per_token * each * geometry.bytes_each

@@ -9,6 +9,8 @@ from llmedic.model.ledger import Range
 
 GIB = 2**30
 MIB = 2**20
+PRINTED_STEP_BYTES = 0.0101 * GIB
+"""An interval as narrow as what two decimals round away is shown as one number."""
 
 
 def exact(value: float) -> Range:
@@ -63,6 +65,6 @@ def less(whole: Range, taken: Range) -> Range:
 
 def gib(size: Range) -> str:
     """As a sentence needs it: "1.40 GiB", "1.40 (1.20 to 2.10) GiB"."""
-    if size.exact:
-        return f"{size.likely / GIB:.2f} GiB"
-    return f"{size.likely / GIB:.2f} ({size.low / GIB:.2f} to {size.high / GIB:.2f}) GiB"
+    low, likely, high = (f"{value / GIB:.2f}" for value in (size.low, size.likely, size.high))
+    narrow = size.high - size.low <= PRINTED_STEP_BYTES
+    return f"{likely} GiB" if narrow else f"{likely} ({low} to {high}) GiB"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 from llmedic.analysis.ledger.ranges import GIB, stacked, times
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.stages import stages
 from llmedic.knowledge import memory
-from llmedic.model.geometry import Geometry, WeightPart
+from llmedic.model.geometry import Geometry, Split, WeightPart
 from llmedic.model.ledger import Range, Term
 
 VOCABULARY_ROWS = 64
@@ -23,35 +23,47 @@ UNSURE_FACTOR = 0.05
 
 def stage_weights(geometry: Geometry, settings: Settings, stage: int, release: str, *, nvidia: bool = True) -> Term:
     """The weights of one rank of a pipeline stage, scales and padding included; nvidia: the card is one of theirs."""
-    parts = _parts(geometry, settings, stage)
-    plain = sum(rank_bytes(part, geometry, settings) for part in parts if part.split != "expert")
-    experts = sum(rank_bytes(part, geometry, settings) for part in parts if part.split == "expert")
-    factor = memory.figure("weights_factor_quantised" if geometry.quantization else "weights_factor", release)
-    if geometry.unsure:
-        factor = Range(low=factor.low - UNSURE_FACTOR, likely=factor.likely, high=factor.high + UNSURE_FACTOR)
-    padding = memory.figure("expert_factor_mxfp4" if geometry.quantization == "mxfp4" else "weights_factor", release)
+    shares = _shares(geometry, settings)
+    plain = experts = 0.0
+    for part in _parts(geometry, settings, stage):
+        if part.split == "expert":
+            experts += part.bytes
+        elif part.split == "key-value":
+            plain += part.bytes * _key_value_share(geometry, settings, part)
+        else:
+            plain += part.bytes * shares[part.split]
+    factor = _factor(geometry, release)
+    padding = factor
+    if geometry.quantization == "mxfp4":
+        padding = memory.figure("expert_factor_mxfp4_nvidia" if nvidia else "expert_factor_mxfp4", release)
     rest = times(memory.figure("weights_rest_gib", release), GIB)
-    size = stacked((times(factor, plain), times(padding, experts), rest))
+    size = stacked((times(factor, plain), times(padding, experts * shares["expert"]), rest))
     whole = sum(part.bytes for part in geometry.weights)
     return Term(id="weights", size=size, basis="computed", how=_how(whole, settings))
 
 
-def rank_bytes(part: WeightPart, geometry: Geometry, settings: Settings) -> float:
-    """The bytes of one part on one rank (get_tensor_model_parallel_rank's share, FusedMoEParallelConfig.make)."""
-    tensor = settings.tensor_parallel
-    match part.split:
-        case "none":
-            return part.bytes
-        case "key-value":
-            heads = _kv_heads(geometry, part)
-            return part.bytes * max(1, heads // tensor) / heads if heads else part.bytes / tensor
-        case "expert":
-            return part.bytes * _expert_share(geometry, settings)
-        case "vocabulary":
-            rows = max(geometry.vocabulary, 1)
-            return part.bytes * ceil(rows / VOCABULARY_ROWS) * VOCABULARY_ROWS / rows / tensor
-        case _:
-            return part.bytes / tensor
+def _shares(geometry: Geometry, settings: Settings) -> Mapping[Split, float]:
+    """The share of a rank in a part of each split (FusedMoEParallelConfig.make, VocabParallelEmbedding).
+
+    Experts are divided over tensor and data parallel ranks together, by width or as whole experts.
+    """
+    ranks = settings.tensor_parallel * settings.data_parallel
+    whole_experts = settings.expert_parallel and geometry.experts
+    rows = max(geometry.vocabulary, 1)
+    padded = ceil(rows / VOCABULARY_ROWS) * VOCABULARY_ROWS
+    return {
+        "none": 1.0,
+        "tensor": 1 / settings.tensor_parallel,
+        "expert": ceil(geometry.experts / ranks) / geometry.experts if whole_experts else 1 / ranks,
+        "vocabulary": padded / rows / settings.tensor_parallel,
+    }
+
+
+def _key_value_share(geometry: Geometry, settings: Settings, part: WeightPart) -> float:
+    """A KV head is never cut: with more ranks than heads, each rank holds one (QKVParallelLinear)."""
+    layer = geometry.layers[part.layer] if part.layer is not None and part.layer < len(geometry.layers) else None
+    heads = layer.kv_heads if layer else 0
+    return max(1, heads // settings.tensor_parallel) / heads if heads else 1 / settings.tensor_parallel
 
 
 def _factor(geometry: Geometry, release: str) -> Range:
@@ -65,21 +77,6 @@ def _factor(geometry: Geometry, release: str) -> Range:
     return factor
 
 
-def _expert_share(geometry: Geometry, settings: Settings) -> float:
-    """Experts are divided over tensor and data parallel ranks together, by width or as whole experts."""
-    ranks = settings.tensor_parallel * settings.data_parallel
-    if settings.expert_parallel and geometry.experts:
-        return ceil(geometry.experts / ranks) / geometry.experts
-    return 1 / ranks
-
-
-def _kv_heads(geometry: Geometry, part: WeightPart) -> int:
-    if part.layer is None or part.layer >= len(geometry.layers):
-        return 0
-    layer = geometry.layers[part.layer]
-    return layer.kv_heads if layer else 0
-
-
 def _parts(geometry: Geometry, settings: Settings, stage: int) -> Sequence[WeightPart]:
     """The parts on a stage: its layers; the embedding on the first; norm, lm head and draft on the last.
 
@@ -88,7 +85,9 @@ def _parts(geometry: Geometry, settings: Settings, stage: int) -> Sequence[Weigh
     held = stages(len(geometry.layers), 0, settings)
     last = stage == len(held) - 1
     tied = all(part.name != "lm head" for part in geometry.weights)
-    draft = geometry.draft_weights if settings.speculative_tokens and last else ()
+    draft = geometry.draft_weights if settings.speculative_tokens and settings.draft_layers and last else ()
+    if len(held) == 1:
+        return (*geometry.weights, *draft)
 
     def here(part: WeightPart) -> bool:
         if part.layer is not None:
