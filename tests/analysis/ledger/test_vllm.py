@@ -110,6 +110,11 @@ def test_the_tightest_stage_decides() -> None:
     assert "sampling" in next(term.how for term in one.terms if term.id == "activation")
 
 
+def test_more_stages_than_layers_are_no_fault() -> None:
+    found = vllm.terms(dense(layers=2, weights_gib=1), Settings(pipeline_parallel=8), H100)
+    assert found.pool.size.likely > 0
+
+
 def test_weights_in_the_hosts_memory_leave_the_card() -> None:
     full = vllm.terms(dense(weights_gib=15), Settings(), H100)
     offloaded = vllm.terms(dense(weights_gib=15), Settings(), H100, offload_bytes=10 * GIB)

@@ -66,15 +66,20 @@ def terms(
     """
     ranks = [
         _rank(geometry, settings, card, stage, offload_bytes, reserved_bytes)
-        for stage in range(settings.pipeline_parallel)
+        for stage in range(_stages(geometry, settings))
     ]
     return min(ranks, key=lambda rank: rank.pool.size.likely)
+
+
+def _stages(geometry: Geometry, settings: Settings) -> int:
+    """Pipeline stages, at most one for each layer."""
+    return min(settings.pipeline_parallel, max(len(geometry.layers), 1))
 
 
 def _rank(geometry: Geometry, settings: Settings, card: Card, stage: int, offload: float, reserved: float) -> Memory:
     release = ".".join(map(str, settings.version))
     hopper = card.compute_capability == HOPPER
-    place = Stage(first=stage == 0, last=stage == settings.pipeline_parallel - 1, hopper=hopper)
+    place = Stage(first=stage == 0, last=stage == _stages(geometry, settings) - 1, hopper=hopper)
     budget = requested(card.total_bytes, settings)
     weights = stage_weights(geometry, settings, stage, release, nvidia=card.compute_capability is not None)
     if offload:
