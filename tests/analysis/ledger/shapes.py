@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmedic.analysis.ledger.ranges import GIB
-from llmedic.model.geometry import CacheLayer, Geometry, WeightPart
+from llmedic.model.geometry import CacheKind, CacheLayer, Geometry, WeightPart
 
 
 def dense(
@@ -24,6 +24,6 @@ def dense(
         "mlp_width": 14336,
     }
     held = weights or (WeightPart(name="other", parameters=0, bytes=weights_gib * GIB, split="none"),)
-    kind = "full" if head_dim else "mla"
+    kind: CacheKind = "full" if head_dim else "mla"
     layer = CacheLayer(kind=kind, kv_heads=kv_heads, head_dim=head_dim, latent_dim=0 if head_dim else 576)
     return Geometry(layers=(layer,) * layers, weights=held, **fields | shape)  # type: ignore[arg-type]
