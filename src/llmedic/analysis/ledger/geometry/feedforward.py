@@ -131,9 +131,8 @@ def _shared(shape: Shape) -> tuple[Tensor, ...]:
     if not width:
         return ()
     gate = (Tensor("mlp.shared_expert_gate", "router", 1, shape.hidden),) if shape.family.shared_gate else ()
-    shared = dense(
-        "mlp.shared_experts", "shared experts", shape.hidden, width, gated=shape.family.gated, bias=_bias(shape)
-    )
+    path = "mlp.shared_expert" if shape.family.shared_gate else "mlp.shared_experts"
+    shared = dense(path, "shared experts", shape.hidden, width, gated=shape.family.gated, bias=_bias(shape))
     return (*shared, *gate)
 
 

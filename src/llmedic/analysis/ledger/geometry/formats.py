@@ -28,6 +28,8 @@ class Stored:
 
     def size(self, rows: int, columns: int) -> float:
         """Bytes of one matrix of `rows` by `columns`."""
+        if not rows * columns:
+            return 0.0
         rows = ceil(rows / self.multiple[0]) * self.multiple[0]
         columns = ceil(columns / self.multiple[1]) * self.multiple[1]
         scales = ceil(rows / (self.rows or rows)) * ceil(columns / (self.columns or columns))

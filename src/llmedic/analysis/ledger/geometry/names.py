@@ -10,6 +10,8 @@ from functools import lru_cache
 LAYER = re.compile(r"^(?:.*\.)?layers\.(\d+)(?:\*$|$|\.(.*))")
 EVERY_LAYER = re.compile(r"^(?:.*\.)?layers\.\*\.(.*)")
 RUNAWAY = re.compile(r"[)\]][*+{][^)]*\)[*+{]|[*+]\)[*+{]")
+FEED_FORWARD = re.compile(r"\b(block_sparse_moe|feed_forward)\.")
+"""What some families call the module that is "mlp" here."""
 EXPERT = re.compile(r"experts\.\d+")
 ENCODER_WORDS = ("vis", "audio", "image", "multi_modal", "mm_proj")
 LONGEST_PATTERN = 1_000
@@ -28,7 +30,7 @@ class Names:
         self._patterns: list[re.Pattern[str]] = []
         found = set(entries)
         for entry in found:
-            self._add(entry)
+            self._add(FEED_FORWARD.sub("mlp.", entry))
         self._numbered = any(re.search(r"\d", pattern.pattern) for pattern in self._patterns)
         self.mention_drafts = any("mtp" in entry or "nextn" in entry for entry in found)
         self.mention_encoders = any(word in entry for entry in found for word in ENCODER_WORDS)
@@ -71,7 +73,7 @@ def _first_expert(entry: str) -> str:
 
 def _means(entry: str, path: str) -> bool:
     if "*" in entry:
-        return fnmatchcase(path, entry) or fnmatchcase(path, f"*.{entry}")
+        return fnmatchcase(path, entry) or fnmatchcase(f".{path}", f"*{entry}")
     return path == entry or path.startswith(f"{entry}.") or f".{entry}." in f".{path}."
 
 

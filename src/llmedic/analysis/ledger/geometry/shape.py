@@ -109,7 +109,9 @@ def _layers(fields: Fields) -> int:
     default = len(pattern) or None
     if default and default > MOST_LAYERS:
         raise fault(f"the pattern of layers has {default} entries")
-    return fields.count("num_layers", "num_hidden_layers", "n_layer", "n_layers", default=default, most=MOST_LAYERS)
+    if fields.has("num_layers"):
+        return fields.count("num_layers", most=MOST_LAYERS)
+    return fields.count("num_hidden_layers", "n_layer", "n_layers", default=default, most=MOST_LAYERS)
 
 
 def _kv_heads(fields: Fields, kind: str, heads: int) -> int:

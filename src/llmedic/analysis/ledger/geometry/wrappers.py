@@ -126,4 +126,4 @@ def type_of(config: Fields, text: Fields) -> str:
                 return found
     if not named and not text.has("architectures"):
         raise fault("model_type is missing")
-    return kind
+    return kind or config.text("model_type")
