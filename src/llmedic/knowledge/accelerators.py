@@ -13,9 +13,10 @@ from llmedic.model.ledger import Range
 
 _FILE = "accelerators.yaml"
 _ALIASES = re.compile(r"^  aliases: \[(.*)\]$", re.MULTILINE)
-_WORDS = re.compile(r"[a-z]+[0-9]*[a-z]*|[0-9]+[a-z]*")
+_ASIDE = re.compile(r"\([^()]*\)")
+_WORDS = re.compile(r"(?!rtx\d|rx\d)[a-z]+[0-9]*[a-z]*|[0-9]+[a-z]*")
 _MAKERS = frozenset((
-    "nvidia", "amd", "intel", "google", "apple", "huawei", "geforce", "tesla", "radeon", "instinct", "rx",
+    "nvidia", "amd", "intel", "google", "apple", "huawei", "geforce", "tesla", "radeon", "instinct", "rx", "rtx",
 ))  # fmt: skip
 """Words that name the maker or the series: a card is known without them."""
 _CAPACITY = re.compile(r"(\d+)g(?:i?b)?$")
@@ -102,8 +103,9 @@ def find(word: str) -> Accelerator | None:
     """
     if _SLICE.search(word):
         return None
-    name = _index().get(_key(word))
-    return load.record(_FILE, _quoted(name), Accelerator) if name else None
+    key = _key(word)
+    name = _index().get(key)
+    return _record(name) if name else _beside_a_size(key)
 
 
 def matches(word: str) -> tuple[Accelerator, ...]:
@@ -148,7 +150,7 @@ def parse_memory(word: str) -> int | None:
 
 def _key(word: str) -> str:
     """A word without case, separators, maker and series: "NVIDIA A100-SXM4-80GB" and "a100 sxm4 80g" are the same."""
-    text = _SHARED.sub("", word.strip())
+    text = _SHARED.sub("", _ASIDE.sub("", word).strip())
     if _INSTANCE.fullmatch(text):
         text = text.split(".")[0]
     parts = [part for part in _WORDS.findall(text.lower()) if part not in _MAKERS]
@@ -172,6 +174,17 @@ def _index() -> dict[str, str]:
     return found
 
 
-def _quoted(name: str) -> str:
-    """The key of a record as the file spells it."""
-    return name if name in load.chunks(_FILE) else f'"{name}"'
+def _beside_a_size(key: str) -> Accelerator | None:
+    """The card of a key that ends with its size: the sold one, or what nvidia-smi or torch make of it ("l40s46gb")."""
+    for digits in range(1, 4):  # "t416gb" is a size of 6, 16 or 416 beside a name
+        split = re.fullmatch(rf"(.+)([1-9]\d{{{digits - 1}}})gb", key)
+        name = _index().get(split.group(1)) if split else None
+        card = _record(name) if name else None
+        if split and card and card.memory_mib.low / 1024 - 1 <= float(split.group(2)) <= card.nominal_gb:
+            return card
+    return None
+
+
+def _record(name: str) -> Accelerator | None:
+    """The one record, parsed alone; a name that YAML has to quote is quoted in the file too."""
+    return load.record(_FILE, name if name in load.chunks(_FILE) else f'"{name}"', Accelerator)
