@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmedic.analysis.ledger.geometry import checks, decoders, drafts, quantised, towers, weigh, wrappers
+from llmedic.analysis.ledger.geometry import checks, decoders, drafts, measured, quantised, towers, weigh, wrappers
 from llmedic.analysis.ledger.geometry.families import FAMILIES, Family
 from llmedic.analysis.ledger.geometry.fields import Fields, fault, shown
 from llmedic.analysis.ledger.geometry.shape import shape_of
@@ -30,18 +30,25 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
     layers = recipe.layers(shape)
     if _attends_both_ways(text, shape.family):
         layers = tuple(Layer(None, layer.tensors) for layer in layers)
-    tied = _tied(config, text, shape.family)
     bytes_each = activation_bytes(config, text, dtype)
     scheme = quantised.scheme_of(config, text, quantization)
     encoders, uncounted = towers.towers(wrapper, shape.hidden)
+    around = (*recipe.outside(shape, tied=_tied(config, text, shape.family)), *encoders)
     drafted = drafts.drafts(shape)
-    unsure = (
+    weights = weigh.parts(layers, around, scheme, bytes_each)
+    draft_weights = weigh.draft_parts(drafted, scheme, bytes_each, first=len(layers))
+    doubts = (*uncounted, *scheme.unsure)
+    if measured.usable(model.tensors) and not scheme.online:
+        stored = weigh.parts(layers, around, scheme, bytes_each, stored=True)
+        files = measured.Files(model.tensors, 0 if scheme.method == "gguf" else bytes_each, shape.layers)
+        weights, draft_weights, doubts = files.correct(weights, stored), files.correct_drafts(draft_weights), ()
+    unknown = (
         () if kind in FAMILIES else (f"the model type {shown(kind)} is not known; it is taken for a usual decoder",)
     )
     return Geometry(
         architecture=(config.words("architectures") or (kind,))[0],
         layers=tuple(layer.cache for layer in layers),
-        weights=weigh.parts(layers, (*recipe.outside(shape, tied=tied), *encoders), scheme, bytes_each),
+        weights=weights,
         hidden_size=shape.hidden,
         vocabulary=shape.vocabulary,
         query_heads=shape.heads,
@@ -54,8 +61,8 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         quantization=scheme.method,
         multimodal=towers.multimodal(wrapper),
         draft_layers=tuple(layer.cache for layer in drafted if layer.cache),
-        draft_weights=weigh.draft_parts(drafted, scheme, bytes_each, first=len(layers)),
-        unsure=(*unsure, *uncounted, *scheme.unsure),
+        draft_weights=draft_weights,
+        unsure=(*unknown, *doubts),
     )
 
 

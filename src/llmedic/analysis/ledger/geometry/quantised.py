@@ -7,7 +7,7 @@ Norms, embeddings, routers and output heads stay as they are; so do the modules 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from llmedic.analysis.ledger.geometry import formats
 from llmedic.analysis.ledger.geometry.fields import Fields, fault, shown
@@ -24,7 +24,8 @@ class Scheme:
 
     method        as `Geometry.quantization` gives it; "" for none
     groups        which modules are stored how, first match wins; None: every linear layer
-    ignored       modules that are not quantised; kept: parts that never are
+    ignored       modules that are not quantised; kept: parts that never are; only: the parts that are ((): all)
+    online        it happens while a checkpoint of another width is loaded
     """
 
     method: str = ""
@@ -33,6 +34,7 @@ class Scheme:
     kept: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
+    online: bool = False
 
     @property
     def for_drafts(self) -> Scheme:
@@ -83,7 +85,7 @@ def scheme_of(config: Fields, text: Fields, flag: str) -> Scheme:
     if not flag:
         return Scheme()
     if flag in ONLINE:
-        return ONLINE[flag]
+        return replace(ONLINE[flag], online=True)
     return Scheme(
         method=flag,
         unsure=(f"--quantization {flag[:40]} needs a checkpoint that says how it is quantised; this one does not",),
@@ -107,6 +109,12 @@ def _checkpoint(section: Fields) -> Scheme:
 
 def _listed(section: Fields, *names: str) -> Names:
     return Names(entry for name in names for entry in section.words(name) or ())
+
+
+def _gguf(section: Fields) -> Scheme:
+    """Every tensor has a type of its own, which only the file says."""
+    del section
+    return Scheme(method="gguf", unsure=("a GGUF file's weights are counted as if they were not quantised",))
 
 
 def _fp8(section: Fields) -> Scheme:
@@ -285,6 +293,7 @@ def _quark_format(weight: Fields) -> Stored | None:
 
 READERS: dict[str, Callable[[Fields], Scheme]] = {
     "fp8": _fp8,
+    "gguf": _gguf,
     "fbgemm-fp8": _fbgemm,
     "awq": _awq,
     "gptq": _gptq,
