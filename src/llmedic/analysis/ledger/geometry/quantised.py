@@ -102,13 +102,17 @@ def _checkpoint(section: Fields) -> Scheme:
     if method not in READERS:
         return Scheme(
             method=method[:40],
-            unsure=(f"the quantisation {shown(method)} is not known; weights are counted as if it were none",),
+            unsure=(_unknown(method),),
         )
     return READERS[method](section)
 
 
 def _listed(section: Fields, *names: str) -> Names:
     return Names(entry for name in names for entry in section.words(name) or ())
+
+
+def _unknown(method: str) -> str:
+    return f"the quantisation {shown(method)} is not known; weights are counted as if it were none"
 
 
 def _gguf(section: Fields) -> Scheme:
@@ -265,7 +269,7 @@ def _modelopt(section: Fields) -> Scheme:
         return Scheme(method="modelopt", groups=groups_named, ignored=ignored)
     return Scheme(
         method="modelopt",
-        unsure=(f"the quantisation {shown(algorithm)} is not known; weights are counted as if it were none",),
+        unsure=(_unknown(algorithm),),
     )
 
 
@@ -273,7 +277,7 @@ def _quark(section: Fields) -> Scheme:
     common = section.section("global_quant_config")
     weight = common.section("weight") if common else None
     stored = _quark_format(weight) if weight else None
-    unsure = () if stored else ("the quantisation by Quark is not one that is known; weights are counted as if none",)
+    unsure = () if stored else (_unknown("quark"),)
     groups = ((None, stored),) if stored else ()
     return Scheme(method="quark", groups=groups, ignored=_listed(section, "exclude"), unsure=unsure)
 
