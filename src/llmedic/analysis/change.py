@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil, floor
 
-from llmedic.analysis.predicates import ledger
+from llmedic.analysis.predicates import ledger, memory
 from llmedic.analysis.view import View
 from llmedic.knowledge import flags
 from llmedic.knowledge.schema import Advice
@@ -81,11 +81,18 @@ def _tokens_per_request(view: View) -> float | None:
 
 
 def seqs_from_pool(view: View) -> str:
-    """Pool tokens / mean tokens of one request: as many as fit without preempting."""
-    pool, each = view.number("kv_cache_tokens"), _tokens_per_request(view)
-    if not pool or each is None or each < 1:
+    """Pool / what one request of mean length takes of it: as many as fit without preempting."""
+    pool, each = memory.pool_tokens(view), _tokens_per_request(view)
+    if each is None or each < 1:
         return ""
-    fits, cap = floor(pool / each), view.setting("max_num_seqs")
+    in_blocks = memory.blocks(view, each)
+    if in_blocks is not None and in_blocks[0]:
+        fits = in_blocks[1] // in_blocks[0]
+    elif pool:
+        fits = floor(pool / each)
+    else:
+        return ""
+    cap = view.setting("max_num_seqs")
     return str(max(1, fits)) if cap is None or fits < cap else ""
 
 
@@ -102,8 +109,8 @@ def seqs_raise(view: View) -> str:
 
 
 def model_len_from_pool(view: View) -> str:
-    """The largest multiple of 256 tokens that the pool holds."""
-    pool = view.number("kv_cache_tokens") or view.number("servable_tokens")
+    """The largest multiple of 256 tokens that the pool holds, by the model's layout where it is known."""
+    pool = memory.longest_request(view) or view.number("kv_cache_tokens") or view.number("servable_tokens")
     if not pool or pool < 256:
         return ""
     fits, now = floor(pool / 256) * 256, view.setting("max_model_len")
@@ -121,7 +128,10 @@ def utilization_from_free(view: View) -> str:
 
 
 def tensor_parallel_raise(view: View) -> str:
-    """Twice the shards."""
+    """The fewest shards with which the ledger lets it start; twice the shards where the model is not known."""
+    fewest = memory.fewest_shards(view)
+    if fewest is not None:
+        return str(fewest) if fewest else ""
     degree = view.setting("tensor_parallel_size")
     return str(int(degree * 2)) if degree else ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
+from llmedic.analysis.ledger.ranges import gib
 from llmedic.analysis.predicates import scheduling
 from llmedic.analysis.view import View, fact_of, statistic
 from llmedic.knowledge.texts import Lang
@@ -31,6 +32,10 @@ MEANINGS = {
         "hybrid or sliding-window layers share blocks, or the block size in force is not the one stated",
         "混合或滑动窗口层共用块，或实际块大小与所述不同",
     ),
+    "ledger": (
+        "another process holds memory of the card, or the model, the card or a flag is not the one stated",
+        "显卡上另有进程占用显存，或模型、显卡、参数与所述不同",
+    ),
     "health": (
         "the health check asks the API server, not the engine behind it",
         "健康检查问的是 API 进程，不是它背后的引擎",
@@ -40,7 +45,7 @@ MEANINGS = {
 
 def of(view: View, lang: Lang = "en") -> tuple[Disagreement, ...]:
     """Every pair of witnesses that contradict each other."""
-    found = (*_sizes(view), *_flags(view), *_pool_arithmetic(view), *_green_health(view))
+    found = (*_sizes(view), *_flags(view), *_pool_arithmetic(view), *_ledger(view), *_green_health(view))
     found = tuple(dict.fromkeys(found))
     return tuple(replace(one, meaning=MEANINGS[one.meaning][lang == "zh"]) for one in found)
 
@@ -83,12 +88,29 @@ def _pool_arithmetic(view: View) -> list[Disagreement]:
     stated = statistic(pool.value, "typical") if pool else None
     if not blocks or not size or pool is None or not stated:
         return []
+    server = view.server
     counted = blocks * size
+    if server is not None and server.settings.max_model_len:
+        counted = server.plan().printed_tokens(int(blocks), server.settings.max_model_len)
     if abs(counted - stated) <= TOLERANCE * max(counted, stated):
         return []
     first = Fact(name="kv_blocks_count x block_size", value=f"{counted:,.0f} tokens", source="ledger")
     meaning = "blocks"
     return [Disagreement(about="KV pool", first=first, second=fact_of(pool, "", stated), meaning=meaning)]
+
+
+def _ledger(view: View) -> list[Disagreement]:
+    """The pool that the engine reports, and the one that model, card and flags would give."""
+    server = view.server
+    if server is None or server.known_pool is None or server.card.total_bytes.likely <= 0:
+        return []
+    reported, computed = server.known_pool, server.memory().pool.size
+    slack = TOLERANCE * server.card.total_bytes.likely
+    if computed.low - slack <= reported.likely <= computed.high + slack:
+        return []
+    first = Fact(name="KV cache as reported", value=gib(reported), source="log")
+    second = Fact(name="KV cache by the ledger", value=gib(computed), source="ledger")
+    return [Disagreement(about="KV pool", first=first, second=second, meaning="ledger")]
 
 
 def _green_health(view: View) -> list[Disagreement]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from llmedic.knowledge.conditions import Quantity
 from llmedic.model import units
@@ -13,6 +15,9 @@ from llmedic.model.deployment import Flag, FlagValue
 from llmedic.model.evidence import Evidence, KubernetesFact, LogEvent
 from llmedic.model.finding import Fact
 from llmedic.model.observation import Change, Observation, Quantiles, Series, Value
+
+if TYPE_CHECKING:
+    from llmedic.analysis.ledger.candidate import Candidate
 
 SOURCES = ("metrics", "engine", "prometheus", "process", "probe", "case", "requests", "bench", "log")
 """Whom to believe first when several sources give the same name: live counters before log lines."""
@@ -59,6 +64,19 @@ class View:
             self.events[event.id].append(event)
         self.flags: dict[str, Flag] = {flag.name: flag for flag in reversed(evidence.deployment.flags)}
         self.flags_stated = any(flag.origin in STATED for flag in evidence.deployment.flags)
+
+    @cached_property
+    def server(self) -> Candidate | None:
+        """The memory of the vLLM server that this is about; None where its model is not known."""
+        from llmedic.analysis.ledger import deployed  # most evidence names no model: then nothing of it is needed
+
+        evidence = self.evidence
+        return deployed.server(
+            evidence.deployment,
+            evidence.events,
+            blocks=self.number("kv_blocks_count"),
+            pool_gib=self.number("kv_cache_gib"),
+        )
 
     def observation(self, name: str, period: str = "window", instance: str = "") -> Observation | None:
         """The most trusted observation of that name, or None."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from llmedic import errors
-from llmedic.analysis.ledger import account
+from llmedic.analysis.ledger import account, deployed
 from llmedic.app import evidence
 from llmedic.app.request import LedgerRequest
 from llmedic.knowledge import accelerators, models
@@ -87,14 +87,12 @@ def _model(request: LedgerRequest, said: Deployment) -> ModelFacts:
     """The files, else the catalogue's model of that name; only a name where there is neither."""
     if said.model.config or said.model.tensors:
         return said.model if said.model.name else replace(said.model, name=request.model)
-    flag = next((flag.value for flag in said.flags if flag.name == "model"), None)
-    name = request.model or said.model.name or (flag if isinstance(flag, str) else "")
-    known = models.find(name) if name else None
-    if known is None and request.model and request.log is None:
-        close = models.suggest(name)
+    known = deployed.completed(replace(said, model=ModelFacts(name=request.model or said.model.name))).model
+    if not known.config and request.model and request.log is None:
+        close = models.suggest(request.model)
         hint = f"close: {', '.join(close)}" if close else "give a directory or a config.json of it instead"
-        raise errors.UsageError(f"{name}: not in the catalogue of models", hint=hint)
-    return ModelFacts(name=name, config=known.config if known else {})
+        raise errors.UsageError(f"{request.model}: not in the catalogue of models", hint=hint)
+    return known
 
 
 def _hardware(request: LedgerRequest, said: HardwareFacts) -> HardwareFacts:

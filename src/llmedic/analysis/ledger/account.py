@@ -55,7 +55,7 @@ def of(deployment: Deployment, events: Sequence[LogEvent] = (), wanted: Wanted |
     wanted = wanted or Wanted()
     found = startup.printed(events)
     card = card_of(deployment.hardware, found)
-    shape = _geometry(deployment)
+    shape = geometry_of(deployment)
     if shape is None:
         return LedgerReport(ledger=_printed_only(deployment, found, card), model_name=deployment.model.name,
                             accelerator=deployment.hardware.accelerator, printed=found)  # fmt: skip
@@ -86,7 +86,8 @@ def quick_blocks(tokens: int) -> int:
     return min(QUICK_MOST_BLOCKS, ceil(tokens * 1.2 / 32) + 4)
 
 
-def _geometry(deployment: Deployment) -> Geometry | None:
+def geometry_of(deployment: Deployment) -> Geometry | None:
+    """The model's shape; None where no configuration is there. Raises InputError for one that cannot be a model's."""
     model = deployment.model
     if not model.config and not model.tensors:
         return None

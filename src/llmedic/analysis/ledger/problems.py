@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import floor
 
@@ -202,12 +202,16 @@ def _raise_share(situation: Situation) -> Iterator[_Change]:
 
 def _degrees(situation: Situation) -> Iterator[_Change]:
     """More shards, where the model divides by them and the machine has the cards."""
-    candidate = situation.candidate
+    for degree, server in degrees(situation.candidate, situation.devices):
+        yield situation.typed("tensor_parallel_size", degree), partial(replace, server)
+
+
+def degrees(candidate: Candidate, devices: int | None) -> Iterator[tuple[int, Candidate]]:
+    """Larger tensor parallel degrees that divide the query heads and that the machine has cards for."""
     for degree in DEGREES:
-        there = situation.devices is None or degree <= max(situation.devices, 1)
+        there = devices is None or degree <= devices
         if there and degree > candidate.settings.tensor_parallel and candidate.geometry.query_heads % degree == 0:
-            typed = situation.typed("tensor_parallel_size", degree)
-            yield typed, partial(candidate.changed, tensor_parallel=degree)
+            yield degree, candidate.changed(tensor_parallel=degree)
 
 
 def _first_that_starts(situation: Situation, changes: Iterator[_Change] | tuple[_Change, ...], length: int = 0) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from llmedic.analysis.outcome import Outcome
-from llmedic.analysis.predicates import comparison, ledger, scheduling
+from llmedic.analysis.predicates import comparison, ledger, memory, scheduling
 from llmedic.analysis.view import View
 
 PREDICATES: Mapping[str, Callable[[View], Outcome]] = {
@@ -39,6 +39,9 @@ PREDICATES: Mapping[str, Callable[[View], Outcome]] = {
         ledger.served_length_beyond_positions,
         ledger.tensor_parallel_does_not_divide,
         ledger.weights_exceed_the_cards,
+        memory.graphs_do_not_fit_beside,
+        memory.ledger_leaves_no_cache,
+        memory.longest_length_exceeds_the_cache,
         scheduling.burst_is_over,
         scheduling.engine_makes_no_progress,
         scheduling.ranks_are_uneven,

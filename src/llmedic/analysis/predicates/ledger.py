@@ -6,6 +6,7 @@ import re
 
 from llmedic.analysis.ledger.placement import SMALL_SHARD_B
 from llmedic.analysis.outcome import FALSE, Outcome, true, unknown
+from llmedic.analysis.predicates import memory
 from llmedic.analysis.view import View
 from llmedic.knowledge import accelerators, flags, quantisations
 from llmedic.model import units
@@ -34,7 +35,7 @@ ROUNDED = 1.001
 
 def pool_demand_exceeds_pool(view: View) -> Outcome:
     """Concurrency x (prompt + answer) needs more KV tokens than the pool has."""
-    pool = view.number("kv_cache_tokens")
+    pool = memory.pool_tokens(view)
     prompt, answer = view.number("prompt_tokens_mean"), view.number("output_tokens_mean")
     together = view.number("client_concurrency") or view.number("requests_running", "max")
     if pool is None or prompt is None or answer is None or together is None:
@@ -42,6 +43,12 @@ def pool_demand_exceeds_pool(view: View) -> Outcome:
     cap = view.setting("max_num_seqs")
     if cap:
         together = min(together, cap)
+    in_blocks = memory.blocks(view, prompt + answer)
+    if in_blocks is not None:
+        each, there = in_blocks
+        shown = f"{together:g} requests x {each:,} blocks = {together * each:,.0f} blocks"
+        fact = Fact(name="KV demand", value=shown, source="ledger", compared_to=f"pool of {there:,} blocks")
+        return Outcome(holds=together * each > POOL_DEMAND * there, facts=(fact,))
     demand = together * (prompt + answer)
     fact = Fact(
         name="KV demand",
@@ -61,6 +68,13 @@ def one_request_exceeds_pool(view: View) -> Outcome:
     prompt = view.number("prompt_tokens_max", "max") or view.number("prompt_tokens_mean")
     answer = view.number("output_tokens_max", "max") or view.number("output_tokens_mean") or 0.0
     need = prompt + answer if prompt is not None else view.setting("max_model_len")
+    in_blocks = memory.blocks(view, need) if need is not None else None
+    if in_blocks is not None:
+        each, there = in_blocks
+        fact = Fact(
+            name="one request", value=f"{each:,} blocks", source="ledger", compared_to=f"pool of {there:,} blocks"
+        )
+        return Outcome(holds=each > there, facts=(fact,))
     if pool is None or need is None:
         return unknown("kv_cache_tokens", "prompt_tokens_max")
     fact = Fact(
@@ -77,7 +91,7 @@ def _pool_tokens(view: View) -> float | None:
     blocks = view.number("kv_blocks_count") or view.setting("num_gpu_blocks_override")
     if blocks:
         return (blocks - 1) * (view.setting("block_size") or USUAL_BLOCK)
-    return view.number("kv_cache_tokens")
+    return memory.pool_tokens(view)
 
 
 def tensor_parallel_does_not_divide(view: View) -> Outcome:
@@ -166,9 +180,12 @@ def model_is_small_for_its_shards(view: View) -> Outcome:
 
 
 def weights_exceed_the_cards(view: View) -> Outcome:
-    """Parameters x bytes / shards is more than one card holds."""
-    size, memory = parameters_b(view), view.size("hardware.memory_gib")
-    if size is None or not memory:
+    """What one rank holds is more than one card: by the model's shape, else by the size in its name."""
+    by_shape = memory.weights_leave_no_room(view)
+    if by_shape.holds is not None:
+        return by_shape
+    size, each = parameters_b(view), view.size("hardware.memory_gib")
+    if size is None or not each:
         return unknown("model size", "hardware.memory_gib")
     named = f"{view.fact('model.name') or ''} {view.flag('quantization') or ''} {view.fact('model.quantization') or ''}"
     width = next((b for word, b in BYTES_PER_PARAMETER.items() if word in named.lower()), HALF_PRECISION)
@@ -176,8 +193,8 @@ def weights_exceed_the_cards(view: View) -> Outcome:
     for name in ("tensor_parallel_size", "pipeline_parallel_size"):
         shards *= max(1.0, view.setting(name) or 1.0)
     need = size * 1e9 * width / shards / 2**30
-    fact = Fact(name="weights per card", value=f"{need:.1f} GiB", source="ledger", compared_to=f"{memory:g} GiB")
-    return Outcome(holds=need > memory, facts=(fact,))
+    fact = Fact(name="weights per card", value=f"{need:.1f} GiB", source="ledger", compared_to=f"{each:g} GiB")
+    return Outcome(holds=need > each, facts=(fact,))
 
 
 def quantisation_needs_newer_gpu(view: View) -> Outcome:
