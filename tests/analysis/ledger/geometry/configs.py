@@ -339,3 +339,51 @@ LLAVA_16: Config = {
         "patch_size": 14,
     },
 }
+DBRX: Config = {
+    "model_type": "dbrx",
+    "d_model": 6144,
+    "n_heads": 48,
+    "n_layers": 40,
+    "max_seq_len": 32768,
+    "vocab_size": 100352,
+    "attn_config": {"kv_n_heads": 8},
+    "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
+}
+MPT_7B: Config = {
+    "model_type": "mpt",
+    "d_model": 4096,
+    "n_heads": 32,
+    "n_layers": 32,
+    "max_seq_len": 2048,
+    "vocab_size": 50432,
+}
+BLOOM: Config = {"model_type": "bloom", "hidden_size": 14336, "n_head": 112, "n_layer": 70, "vocab_size": 250880}
+OPT_67B: Config = {
+    "model_type": "opt",
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "ffn_dim": 16384,
+    "vocab_size": 50272,
+    "max_position_embeddings": 2048,
+}
+PHI35_MOE = dense(
+    "phimoe",
+    32,
+    4096,
+    32,
+    8,
+    6400,
+    32064,
+    num_local_experts=16,
+    num_experts_per_tok=2,
+    attention_bias=True,
+    lm_head_bias=True,
+)
+FALCON_40B: Config = FALCON_7B | {
+    "hidden_size": 8192,
+    "num_attention_heads": 128,
+    "num_hidden_layers": 60,
+    "num_kv_heads": 8,
+    "new_decoder_architecture": True,
+}

@@ -121,3 +121,8 @@ def test_any_damage_gives_a_geometry_or_one_line(data: st.DataObject) -> None:
         assert len(found.message) < 300
     else:
         assert all(part.parameters >= 0 and part.bytes >= 0 for part in found.weights)
+
+
+def test_fields_that_are_each_possible_but_not_together() -> None:
+    with pytest.raises(InputError, match="more than any model has"):
+        read(configs.LLAMA_8B | {"hidden_size": 2**23, "intermediate_size": 2**23})

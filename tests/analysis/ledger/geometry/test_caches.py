@@ -255,3 +255,38 @@ def test_draft_layers_are_beside_the_model() -> None:
     assert {part.name for part in shape.draft_weights} == {"draft"}
     assert read(configs.QWEN35_27B).draft_layers == (CacheLayer(kind="full", kv_heads=4, head_dim=256, draft=True),)
     assert not read(configs.LLAMA_8B).draft_layers
+
+
+def test_an_indexer_beside_keys_and_values_is_an_entry_of_its_own() -> None:
+    config = dense(
+        "minimax_m3_vl_text", 2, 6144, 64, 4, 3072, 200064, head_dim=128, dense_intermediate_size=12288,
+        num_local_experts=8, num_experts_per_tok=4, moe_layer_freq=[0, 1], shared_intermediate_size=3072,
+        sparse_attention_config={
+            "sparse_attention_freq": [0, 1], "sparse_index_dim": 128, "sparse_num_index_heads": 4,
+        },
+    )  # fmt: skip
+    attended = CacheLayer(kind="full", kv_heads=4, head_dim=128)
+    assert read(config).layers == (attended, attended, CacheLayer(kind="mla", latent_dim=128))
+
+
+def test_sliding_layers_with_query_heads_of_their_own() -> None:
+    config = dense(
+        "step3p5", 2, 4096, 64, 8, 11264, 128896, head_dim=128, sliding_window=512, moe_layers_enum="1",
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"], moe_num_experts=8, moe_top_k=2,
+        moe_intermediate_size=1280, share_expert_dim=1280, use_head_wise_attn_gate=True,
+        attention_other_setting={"attention_type": "sliding_attention", "num_attention_heads": 96},
+    )  # fmt: skip
+    shape = read(config)
+    assert shape.layers[1] == CacheLayer(kind="sliding", kv_heads=8, head_dim=128, window_tokens=512)
+    queries = [
+        next(part.parameters for part in shape.weights if part.layer == i and part.name == "attention") for i in (0, 1)
+    ]
+    assert queries == [heads * (2 * 4096 * 128 + 4096) for heads in (64, 96)]
+    assert {part.name for part in shape.weights if part.layer == 1} >= {"experts", "shared experts"}
+
+
+def test_a_section_without_a_type_is_a_llama_only_where_that_is_so() -> None:
+    section = {"vocab_size": 32064}
+    assert len(read({"model_type": "llava", "text_config": section}).layers) == 32
+    with pytest.raises(InputError, match="missing"):
+        read({"model_type": "somebody_vl", "text_config": section})

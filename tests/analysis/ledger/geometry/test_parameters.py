@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.analysis.ledger.geometry import configs
-from tests.analysis.ledger.geometry.configs import Config
+from tests.analysis.ledger.geometry.configs import Config, dense
 from tests.analysis.ledger.geometry.reading import gib, parameters, read
 
 TOTALS: list[tuple[str, Config, int]] = [
@@ -26,6 +26,13 @@ TOTALS: list[tuple[str, Config, int]] = [
     ("Falcon-7B", configs.FALCON_7B, 6_921_720_704),
     ("GPT-2", configs.GPT2, 124_439_808),
     ("ChatGLM3-6B", configs.CHATGLM3, 6_243_584_000),
+    ("DBRX", configs.DBRX, 131_596_523_520),
+    ("MPT-7B", configs.MPT_7B, 6_649_286_656),
+    ("BLOOM", configs.BLOOM, 176_247_271_424),
+    ("OPT-6.7B", configs.OPT_67B, 6_658_473_984),
+    ("Phi-3.5-MoE", configs.PHI35_MOE, 41_873_153_344),
+    ("Falcon-40B", configs.FALCON_40B, 41_303_293_952),
+    ("gemma-2-9b", dense("gemma2", 42, 3584, 16, 8, 14336, 256000), 9_241_705_984),
     ("LLaVA-1.6-Mistral", configs.LLAVA_16, 7_566_747_648),
 ]
 

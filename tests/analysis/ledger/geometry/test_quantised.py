@@ -197,6 +197,7 @@ def test_draft_layers_stay_whole_where_the_list_names_them() -> None:
         ("self_attn", 7, "self_attn.q_proj", True),
         ("*.mlp.shared_expert.*", 7, "mlp.shared_expert.up_proj", True),
         ("model.layers.2.mlp.experts.17.up_proj", 2, "mlp.experts.0.up_proj", True),
+        ("model.layers.2.block_sparse_moe.experts.17.w2", 2, "mlp.experts.0.down_proj", True),
         ("re:.*mlp.gate$", 7, "mlp.gate_proj", False),
         (r"re:.*layers\.(0|1)\..*", 1, "mlp.up_proj", True),
         (r"re:.*layers\.(0|1)\..*", 2, "mlp.up_proj", False),

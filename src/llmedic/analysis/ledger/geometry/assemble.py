@@ -12,6 +12,7 @@ from llmedic.analysis.ledger.geometry.tensors import Layer
 from llmedic.model.deployment import ModelFacts
 from llmedic.model.geometry import Geometry
 
+MOST_PARAMETERS = 10**14
 DTYPE_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
 
 
@@ -42,6 +43,9 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         stored = weigh.parts(layers, around, scheme, bytes_each, stored=True)
         files = measured.Files(model.tensors, 0 if scheme.method == "gguf" else bytes_each, shape.layers)
         weights, draft_weights, doubts = files.correct(weights, stored), files.correct_drafts(draft_weights), ()
+    total = sum(part.parameters for part in weights)
+    if total > MOST_PARAMETERS:
+        raise fault(f"its fields make {total:.1e} parameters, more than any model has")
     unknown = (
         () if kind in FAMILIES else (f"the model type {shown(kind)} is not known; it is taken for a usual decoder",)
     )

@@ -48,6 +48,8 @@ READS: dict[str, tuple[str, ...]] = {
     "mamba": _RECURRENT,
     "mamba2": _RECURRENT,
     "falcon_mamba": _RECURRENT,
+    "minimax_m3": ("indexed",),
+    "step3p5": ("patterned",),
     "mimo_v2": ("patterned",),
     "mimo_v2_flash": ("patterned",),
     "nemotron-nas": ("patterned",),

@@ -48,6 +48,8 @@ RECIPES: dict[str, Recipe] = {
     "mimo_v2": Recipe(special.mimo_v2),
     "mimo_v2_flash": Recipe(special.mimo_v2),
     "nemotron-nas": Recipe(special.deci),
+    "minimax_m3": Recipe(special.minimax_m3),
+    "step3p5": Recipe(special.step3),
     "whisper": Recipe(special.whisper),
 }
 

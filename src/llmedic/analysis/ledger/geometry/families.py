@@ -235,6 +235,8 @@ FAMILIES: dict[str, Family] = {
     "whisper": Family(
         tied=True, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, norms=3, gated=False, positions=0
     ),
+    "minimax_m3": Family(qk_norm="head", router_bias=True),
+    "step3p5": Family(qk_norm="head", qkv_bias=_ATTENTION, router_bias=True),
     "solar_open": Family(qkv_bias=_ATTENTION, qk_norm="head", qk_norm_if="use_qk_norm", router_bias=True),
 }
 
@@ -256,6 +258,13 @@ ALIASES: dict[str, str] = {
     "qwen3_omni_moe_thinker": "qwen3_moe",
     "deepseek_vl_v2": "deepseek_v2",
     "minimax_m1": "minimax_text_01",
+    "minimax_m3_vl": "minimax_m3",
+    "minimax_m3_vl_text": "minimax_m3",
+    "minimax_m3_sparse": "minimax_m3",
+    "step3p5_text": "step3p5",
+    "step3p7": "step3p5",
+    "step3p7_text": "step3p5",
+    "step3p7_flash": "step3p5",
     "phi4mm": "phi3",
     "RefinedWeb": "falcon",
     "RefinedWebModel": "falcon",

@@ -13,6 +13,8 @@ RUNAWAY = re.compile(r"[)\]][*+{][^)]*\)[*+{]|[*+]\)[*+{]")
 FEED_FORWARD = re.compile(r"\b(block_sparse_moe|feed_forward)\.")
 """What some families call the module that is "mlp" here."""
 EXPERT = re.compile(r"experts\.\d+")
+MIXTRAL = re.compile(r"\bw[123]\b")
+MIXTRAL_NAMES = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}
 ENCODER_WORDS = ("vis", "audio", "image", "multi_modal", "mm_proj")
 LONGEST_PATTERN = 1_000
 PREFIXES = ("model.language_model.", "language_model.model.", "language_model.", "model.", "backbone.")
@@ -68,7 +70,8 @@ def _bare(entry: str) -> str:
 
 def _first_expert(entry: str) -> str:
     """Experts are alike: each is treated as the first one, which stands for all."""
-    return EXPERT.sub("experts.0", entry)
+    first = EXPERT.sub("experts.0", entry)
+    return MIXTRAL.sub(lambda found: MIXTRAL_NAMES[found[0]], first) if "experts.0.w" in first else first
 
 
 def _means(entry: str, path: str) -> bool:

@@ -33,6 +33,8 @@ EXPERTS_PER_TOKEN_NAMES = (
 )
 WIDTH_ELSEWHERE = ("nemotron-nas", "nemotron_h", "granitemoehybrid", "gemma3n_text")
 """Types whose feed-forward width is said per layer or by another field."""
+COUNT_DRAFTS = ("step3p5",)
+"""Types whose layer_types goes on with the draft layers."""
 INTERVALS = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 """Types with a full attention after so many linear ones, when layer_types does not say which."""
 POSITION_NAMES = (
@@ -71,7 +73,7 @@ class Shape:
 def shape_of(fields: Fields, kind: str, family: Family) -> Shape:
     """The measures of model type `kind`; `InputError` when one is missing, absurd or contradicts another."""
     layers = _layers(fields)
-    hidden = fields.count("hidden_size", "n_embd", "d_model")
+    hidden = fields.count("hidden_size", "n_embd", "n_embed", "d_model")
     heads = kv_heads = head_dim = 0
     if family.mixer != "none":
         heads = fields.count("num_attention_heads", "n_head", "n_heads", most=MOST_HEADS)
@@ -174,8 +176,10 @@ def _kinds(fields: Fields, kind: str, family: Family, layers: int) -> tuple[tupl
     kinds: tuple[LayerKind, ...]
     if kind == "llama4_text":
         kinds = _llama4(fields, layers)
-    elif (named := fields.words("layer_types", length=layers)) is not None:
-        kinds = tuple(_named(name) for name in named)
+    elif (named := fields.words("layer_types", length=None if kind in COUNT_DRAFTS else layers)) is not None:
+        kinds = tuple(_named(name) for name in named[:layers])
+        if len(kinds) < layers:
+            raise fault(f"layer_types has {len(named)} entries for {layers} layers")
     elif kind in INTERVALS or fields.has("full_attention_interval"):
         every = fields.count("full_attention_interval", default=4, most=MOST_LAYERS)
         kinds = tuple("state" if (index + 1) % every else "full" for index in range(layers))

@@ -1,6 +1,7 @@
 """Decoders of attention alone whose layers differ in their own way.
 
-Sources: the model files of vLLM 0.33 (`longcat_flash.py`, `mimo_v2.py`, `nemotron_nas.py`, `step3p5.py`).
+Sources: the model files of vLLM 0.33 (`longcat_flash.py`, `mimo_v2.py`, `nemotron_nas.py`,
+`step3p5.py`, `minimax_m3/nvidia/model.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import replace
 from llmedic.analysis.ledger.geometry import attention, feedforward, stack
 from llmedic.analysis.ledger.geometry.fields import MOST_EXPERTS, MOST_HEADS, MOST_TOKENS, Fields, divided, fault
 from llmedic.analysis.ledger.geometry.shape import LayerKind, Shape
-from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor, norm, vector
+from llmedic.analysis.ledger.geometry.tensors import Layer, Tensor, linear, norm, vector
 from llmedic.model.geometry import CacheLayer, StateTensor
 
 
@@ -118,3 +119,67 @@ def whisper(shape: Shape) -> tuple[Layer, ...]:
     second = Layer(CacheLayer(kind="state", state=(audio,)), crossed)
     after = feedforward.feed_forward(shape, sparse=False)
     return (own, stack.joined(second, after, stack.norms(shape))) * shape.layers
+
+
+def minimax_m3(shape: Shape) -> tuple[Layer, ...]:
+    """MiniMax M3: sparse layers also cache the key of an indexer, so such a layer is two entries."""
+    fields, hidden = shape.fields, shape.hidden
+    sparse = fields.section("sparse_attention_config")
+    chosen = sparse.counts("sparse_attention_freq", length=shape.layers, most=1) if sparse else None
+    if sparse is None or chosen is None:
+        raise fault("sparse_attention_config.sparse_attention_freq is missing")
+    dim = sparse.count("sparse_index_dim", most=MOST_HEADS)
+    heads = sparse.count("sparse_num_index_heads", most=MOST_HEADS)
+    mixtures = feedforward.mixture_layers(shape)
+    wide = replace(shape, width=fields.count("dense_intermediate_size", "intermediate_size"))
+    index = Layer(
+        CacheLayer(kind="mla", latent_dim=dim),
+        (
+            *linear("self_attn.index_q_proj", "attention", hidden, heads * dim),
+            *linear("self_attn.index_k_proj", "attention", hidden, dim, "none"),
+            *norm("self_attn.index_norms", 2 * dim),
+        ),
+    )
+    layers: list[Layer] = []
+    for indexed, plain in zip(chosen, stack.each(mixtures, lambda found: _m3_layer(wide, sparse=found)), strict=True):
+        layers.extend((plain, index) if indexed else (plain,))
+    return tuple(layers)
+
+
+def _m3_layer(shape: Shape, *, sparse: bool) -> Layer:
+    after = feedforward.feed_forward(shape, sparse=sparse)
+    return stack.joined(attention.grouped(shape, "full"), after, stack.norms(shape))
+
+
+def step3(shape: Shape) -> tuple[Layer, ...]:
+    """Step 3.5 and 3.7: sliding layers have query heads of their own; a gate of one number per head."""
+    fields = shape.fields
+    listed = fields.text("moe_layers_enum")
+    if listed and not all(item.strip().isdigit() for item in listed.split(",")):
+        raise fault("moe_layers_enum must be layer numbers with commas between them")
+    numbers = frozenset(int(item) for item in listed.split(",")) if listed else None
+    mixtures = [
+        index in numbers if numbers is not None else found
+        for index, found in enumerate(feedforward.mixture_layers(shape))
+    ]
+
+    def build(key: tuple[LayerKind, bool]) -> Layer:
+        kind, sparse = key
+        mixer = _step3_attention(shape, kind)
+        return stack.joined(mixer, feedforward.feed_forward(shape, sparse=sparse), stack.norms(shape))
+
+    return stack.each(zip(shape.kinds, mixtures, strict=True), build)
+
+
+def _step3_attention(shape: Shape, kind: LayerKind) -> Layer:
+    fields, heads, kv_heads = shape.fields, shape.heads, shape.kv_heads
+    other = fields.section("attention_other_setting")
+    if kind == "sliding":
+        heads = fields.count("num_sliding_attention_heads", default=heads, most=MOST_HEADS)
+        if other is not None:
+            heads = other.count("num_attention_heads", default=heads, most=MOST_HEADS)
+    divided(heads, kv_heads, "query heads per key-value head")
+    own = replace(shape, heads=heads)
+    mixer = attention.grouped(own, kind)
+    gated = fields.flag("use_head_wise_attn_gate")
+    return stack.joined(mixer, linear("self_attn.g_proj", "attention", shape.hidden, heads) if gated else ())

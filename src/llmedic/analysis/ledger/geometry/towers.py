@@ -277,6 +277,7 @@ ELSEWHERE = (
     "audio_processor",
     "mm_vision_tower",
     "vision_tower",
+    "embd_layer",
 )
 """Where other models describe an encoder; its shape is not read from there."""
 

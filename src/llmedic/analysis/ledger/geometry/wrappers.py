@@ -10,6 +10,8 @@ from llmedic.analysis.ledger.geometry.fields import Fields, fault
 
 SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
 DEEPEST = 4
+LLAMA_INSIDE = ("llava", "vipllava", "video_llava")
+"""Types whose text section is a Llama when it does not say what it is."""
 
 _LLAMA = {
     "vocab_size": 32000,
@@ -94,7 +96,7 @@ def unwrap(config: Fields) -> tuple[Fields, Fields]:
         wrapper, text = text, found
     if text is config:
         return config, _whisper(config) if config.text("model_type") == "whisper" else config
-    kind = text.text("model_type") or ("" if text.has("architectures") else "llama")
+    kind = text.text("model_type") or ("llama" if config.text("model_type").startswith(LLAMA_INSIDE) else "")
     return wrapper, Fields(text.values, text.path, NESTED_DEFAULTS.get(kind))
 
 
@@ -124,6 +126,7 @@ def type_of(config: Fields, text: Fields) -> str:
         for candidate in (snake, snake.replace("_", ""), f"{snake}_text"):
             if (found := ALIASES.get(candidate, candidate)) in FAMILIES:
                 return found
-    if not named and not text.has("architectures"):
+    if not named and not config.has("architectures", "model_type"):
         raise fault("model_type is missing")
-    return kind or config.text("model_type")
+    outer = config.text("model_type")
+    return kind or ALIASES.get(outer, outer)
