@@ -18,7 +18,7 @@ def test_the_share_is_rounded_up_to_a_byte() -> None:
 def test_a_card_of_uncertain_size() -> None:
     term = requested(Range(low=79 * GIB, likely=79.2 * GIB, high=79.7 * GIB), Settings(utilization=0.5))
     assert (term.size.low, term.size.high) == (39.5 * GIB, math.ceil(39.85 * GIB))
-    assert term.basis == "assumed"
+    assert term.basis == "computed"
 
 
 def test_the_suggestion_of_a_real_log() -> None:

@@ -15,7 +15,7 @@ from llmedic.knowledge import flags
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap
 from llmedic.model.geometry import Geometry
-from llmedic.model.ledger import Basis, Ledger, Problem, Range, Setting, Starts, Term
+from llmedic.model.ledger import Basis, Ledger, Range, Setting, Starts, Term
 
 SHOWN = {
     "utilization": "gpu_memory_utilization",
@@ -93,7 +93,7 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
         terms=tuple(_known(term, known) for term in memory.terms),
         outside=tuple(_known(term, known) for term in memory.outside),
         pool=pool,
-        starts="unknown" if pool is None else _starts(server, found),
+        starts="unknown" if pool is None else _starts(server, known),
         cache=fit,
         geometry=server.geometry,
         problems=found,
@@ -116,22 +116,17 @@ def shown(settings: Settings, deployment: Deployment) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def _starts(server: Candidate, found: tuple[Problem, ...]) -> Starts:
-    if any(problem.severity == "critical" and problem.cause in STOPS for problem in found):
+def _starts(server: Candidate, known: Known) -> Starts:
+    """Whether weights, share of the card and cache all fit; "perhaps" where their intervals leave it open."""
+    memory, total = server.memory(), server.card.total_bytes
+    weights = next(term.size for term in memory.terms if term.id == "weights")
+    if total.high > 0 and weights.low > total.high:
         return "no"
+    if known.free_bytes is not None and not server.settings.cache_bytes:
+        asked = memory.requested.size
+        if known.free_bytes < asked.low:
+            return "no"
     return starts(server)
-
-
-STOPS = frozenset(
-    {
-        "weights-do-not-fit",
-        "memory-fraction-above-free",
-        "startup-no-memory-for-kv",
-        "max-model-len-exceeds-kv-pool",
-        "",
-    }
-)
-"""Causes for which vLLM does not start at all; the others let it start and bite later."""
 
 
 def _pool(memory: Memory, card: Card | None, known: Known) -> Term | None:

@@ -12,6 +12,7 @@ from llmedic.analysis.ledger import groups as grouping
 from llmedic.analysis.ledger import requests
 from llmedic.analysis.ledger.groups import Group
 from llmedic.analysis.ledger.pages import Page, pages
+from llmedic.analysis.ledger.question import Question
 from llmedic.analysis.ledger.rules import Rules, rules
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.stages import stages
@@ -124,7 +125,7 @@ def plan(geometry: Geometry, settings: Settings) -> CachePlan:
     Asked thousands of times in a search, for few layouts: the same geometry with settings that lay the cache out
     alike is answered from memory.
     """
-    return _plan(_Question(geometry, settings, _layout(settings)))
+    return _plan(Question(geometry, settings, _layout(settings)))
 
 
 def fit(plan: CachePlan, available: Range, max_model_len: int, *, limit: int = 0) -> CacheFit:
@@ -158,23 +159,8 @@ LAYOUT = (
 _layout = attrgetter(*LAYOUT)
 
 
-class _Question:
-    """A geometry and settings, the same as another one when the geometry is the same object and the layout is equal."""
-
-    __slots__ = ("geometry", "layout", "settings")
-
-    def __init__(self, geometry: Geometry, settings: Settings, layout: tuple[object, ...]) -> None:
-        self.geometry, self.settings, self.layout = geometry, settings, layout
-
-    def __hash__(self) -> int:
-        return hash((id(self.geometry), self.layout))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Question) and other.geometry is self.geometry and other.layout == self.layout
-
-
 @lru_cache(maxsize=512)
-def _plan(question: _Question) -> CachePlan:
+def _plan(question: Question) -> CachePlan:
     geometry, settings = question.geometry, question.settings
     layers = geometry.layers
     draft = geometry.draft_layers if settings.speculative_tokens and settings.draft_layers else ()

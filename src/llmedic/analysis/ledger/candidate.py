@@ -11,7 +11,7 @@ from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import Range
 
 Fits = Literal["yes", "perhaps", "no"]
-"""Whether it fits with the whole interval of the pool, with the likely pool only, or not even with that."""
+"""Whether it fits even with the low end of the pool's interval, only with a higher one, or not with the highest."""
 ALWAYS_FREE_BYTES = 0.3 * 2**30
 """A driver context and what else lives on a card beside the engine's own share."""
 
@@ -69,27 +69,32 @@ class Candidate:
 
 def starts(candidate: Candidate) -> Fits:
     """Whether the engine's own check passes: one request of max_model_len fits the pool."""
-    pool, plan, length = candidate.pool(), candidate.plan(), candidate.settings.max_model_len
-    if plan.refusal or not plan.fits(pool.likely, length):
-        return "perhaps" if not plan.refusal and plan.fits(pool.high, length) else "no"
-    return "yes" if plan.fits(pool.low, length) else "perhaps"
+    return _starts(candidate, candidate.pool())
 
 
 def holds(candidate: Candidate, load: Load) -> Fits:
     """Whether a load fits at once without preemption, on a server that starts."""
-    began = starts(candidate)
-    if began == "no" or load.concurrency > candidate.settings.max_num_seqs:
+    if load.concurrency > candidate.settings.max_num_seqs:
         return "no"
-    plan, pool = candidate.plan(), candidate.pool()
-    needed = load.concurrency * plan.blocks_per_request(load.context_tokens) + (1 if plan.rules.null_block else 0)
+    pool, plan = candidate.pool(), candidate.plan()
+    needed = load.concurrency * plan.blocks_per_request(load.context_tokens) + plan.rules.null_block
     if needed > plan.blocks(pool.high):
         return "no"
-    return "yes" if began == "yes" and needed <= plan.blocks(pool.low) else "perhaps"
+    began = _starts(candidate, pool)
+    if began == "yes" and needed > plan.blocks(pool.low):
+        return "perhaps"
+    return began
+
+
+def _starts(candidate: Candidate, pool: Range) -> Fits:
+    plan, length = candidate.plan(), candidate.settings.max_model_len
+    if plan.refusal or not plan.fits(pool.high, length):
+        return "no"
+    return "yes" if plan.fits(pool.low, length) else "perhaps"
 
 
 def room_beside(candidate: Candidate) -> float:
     """Bytes of the card that are left beside the requested memory and what is taken outside it, at worst."""
     memory = candidate.memory()
     outside = sum(term.size.high for term in memory.outside)
-    total = candidate.card.total_bytes.low
-    return total - memory.requested.size.high - outside - ALWAYS_FREE_BYTES
+    return candidate.card.total_bytes.low - memory.requested.size.high - outside - ALWAYS_FREE_BYTES

@@ -20,8 +20,7 @@ def requested(total_bytes: Range, settings: Settings) -> Term:
     share = settings.utilization
     size = Range(low=ceil(total_bytes.low * share), likely=ceil(total_bytes.likely * share),
                  high=ceil(total_bytes.high * share))  # fmt: skip
-    basis = "computed" if total_bytes.exact else "assumed"
-    return Term(id="requested", size=size, basis=basis, how=f"{total_bytes.likely / GIB:.2f} GiB x {share:g}")
+    return Term(id="requested", size=size, basis="computed", how=f"{total_bytes.likely / GIB:.2f} GiB x {share:g}")
 
 
 def suggested_cache_bytes(requested_bytes: float, used_bytes: float, graphs_bytes: float) -> int:

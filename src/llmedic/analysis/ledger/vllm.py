@@ -11,11 +11,14 @@ vllm/v1/worker/gpu_worker.py (0.8 to 0.33), memory_profiling in vllm/utils/mem_u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from operator import attrgetter
 
 from llmedic.analysis.ledger.activation import Stage, activation, penalty_state
 from llmedic.analysis.ledger.graphs import graphs, inside
 from llmedic.analysis.ledger.lora import lora
+from llmedic.analysis.ledger.question import Question
 from llmedic.analysis.ledger.ranges import GIB, exact, gib, less, stacked, times, total
 from llmedic.analysis.ledger.requested import requested
 from llmedic.analysis.ledger.settings import Settings
@@ -24,6 +27,7 @@ from llmedic.knowledge import memory
 from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import Range, Term
 
+RESERVED = "--mm-ipc-gpu-memory-gb"
 HOPPER, CONSUMER_BLACKWELL = 9.0, 12.0
 NINE_IN_TEN = 0.84
 """1.645 / 1.96: the ends of a term's range are what was seen at all, the pool's are those of nine servers in ten."""
@@ -64,10 +68,15 @@ def terms(
     offload_bytes   weights of a rank that --cpu-offload-gb keeps in the host's memory
     reserved_bytes  --mm-ipc-gpu-memory-gb, taken off the pool last
     """
-    ranks = [
-        _rank(geometry, settings, card, stage, offload_bytes, reserved_bytes)
-        for stage in range(_stages(geometry, settings))
-    ]
+    budget = requested(card.total_bytes, settings)
+    question = Question(geometry, settings, _key(settings))
+    ranks = []
+    for stage in range(_stages(geometry, settings)):
+        taken, outside = _taken(question, stage, card.compute_capability, card.unified, offload_bytes)
+        if reserved_bytes:
+            taken = (*taken, Term(id="media_decoder", size=exact(reserved_bytes), basis="given", how=RESERVED))
+        pool = _pool(budget, taken, settings, reserved_bytes)
+        ranks.append(Memory(requested=budget, terms=taken, outside=outside, pool=pool))
     return min(ranks, key=lambda rank: rank.pool.size.likely)
 
 
@@ -76,30 +85,34 @@ def _stages(geometry: Geometry, settings: Settings) -> int:
     return min(settings.pipeline_parallel, max(len(geometry.layers), 1))
 
 
-def _rank(geometry: Geometry, settings: Settings, card: Card, stage: int, offload: float, reserved: float) -> Memory:
+IRRELEVANT = frozenset({"utilization", "cache_bytes", "blocks_override", "max_model_len", "notes"})
+"""Settings on which no term depends."""
+_key = attrgetter(*sorted({field.name for field in fields(Settings)} - IRRELEVANT))
+
+
+@lru_cache(maxsize=4096)
+def _taken(
+    question: Question, stage: int, capability: float | None, unified: bool, offload_bytes: float
+) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    """What a rank takes inside the requested memory and beside it, whatever the size of the card."""
+    geometry, settings = question.geometry, question.settings
     release = ".".join(map(str, settings.version))
-    hopper = card.compute_capability == HOPPER
-    place = Stage(first=stage == 0, last=stage == _stages(geometry, settings) - 1, hopper=hopper)
-    budget = requested(card.total_bytes, settings)
-    weights = stage_weights(geometry, settings, stage, release, nvidia=card.compute_capability is not None)
-    if offload:
-        weights = _offloaded(weights, offload)
+    card = Card(total_bytes=exact(0), compute_capability=capability, unified=unified)
+    last = stage == _stages(geometry, settings) - 1
+    place = Stage(first=stage == 0, last=last, hopper=capability == HOPPER)
+    weights = stage_weights(geometry, settings, stage, release, nvidia=capability is not None)
+    if offload_bytes:
+        weights = _offloaded(weights, offload_bytes)
     taken = [weights, activation(geometry, settings, place, release), non_torch(geometry, settings, card, release)]
     if settings.lora_slots:
         taken.insert(1, lora(geometry, settings))
-    outside: tuple[Term, ...] = ()
-    if not settings.eager:
-        captured = graphs(geometry, settings, release)
-        if inside(geometry, settings, release):
-            taken.append(captured)
-        else:
-            outside = (captured,)
-    if reserved:
-        taken.append(Term(id="media_decoder", size=exact(reserved), basis="given", how="--mm-ipc-gpu-memory-gb"))
-    return Memory(requested=budget, terms=tuple(taken), outside=outside, pool=_pool(budget, taken, settings, reserved))
+    if settings.eager:
+        return tuple(taken), ()
+    captured = graphs(geometry, settings, release)
+    return ((*taken, captured), ()) if inside(geometry, settings, release) else (tuple(taken), (captured,))
 
 
-def _pool(budget: Term, taken: list[Term], settings: Settings, reserved: float) -> Term:
+def _pool(budget: Term, taken: tuple[Term, ...], settings: Settings, reserved: float) -> Term:
     if settings.cache_bytes:
         size = exact(settings.cache_bytes - reserved)
         return Term(id="kv_cache", size=size, basis="given", how="--kv-cache-memory-bytes")
