@@ -11,11 +11,24 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from llmedic.knowledge import accelerators, causes, phrases, pitfalls, quantisations, schema, symptoms, vocabulary
+from llmedic.analysis.ledger import geometry
+from llmedic.knowledge import (
+    accelerators,
+    causes,
+    models,
+    phrases,
+    pitfalls,
+    quantisations,
+    schema,
+    symptoms,
+    vocabulary,
+)
 from llmedic.knowledge.texts import Lang, label, variable
+from llmedic.model.deployment import ModelFacts
 from llmedic.model.verdict import LAYERS
 
 ROOT = Path(__file__).parent.parent
@@ -30,6 +43,7 @@ TITLES = {
     "pitfalls": ("The ten pitfalls of LLM production", "LLM 生产环境十大陷阱"),
     "accelerators": ("Accelerators", "加速卡一览"),
     "quantisations": ("Quantisation: what runs where", "量化：什么卡能跑什么"),
+    "models": ("Models", "模型一览"),
 }
 GENERATED = (
     "Generated from the data files by `python docs/generate.py`; `llmedic explain ID` shows the same.",
@@ -50,6 +64,26 @@ CARD_WORDS = (
     "显存是服务器实际看到的容量，不是标称值：先写常见值，再写不同驱动、ECC 和操作系统下见过的两端。"
     "\\* 表示没有找到真实日志，两端由标称容量推算。峰值为稠密算力；GeForce 的峰值按 32 位累加计。",
 )
+MODEL_HEADS = (
+    ("name and others with the same layout", "parameters, billions", "caches per layer", "positions", "where from"),
+    ("名称，及结构相同的其他名称", "参数量，十亿", "各层缓存", "最大位置数", "来源"),
+)
+MODEL_WORDS = (
+    "A model directory or a config.json that you give always wins over this table. Names are found in any case, with or"
+    " without organisation; quantised copies and fine-tunes are found by the name they carry, and the answer says so."
+    " Parameters are counted by transformers from the configuration, without draft heads; a dash: it has no class for"
+    " the model. Caches: number of layers × KV heads × width of a head.",
+    "给出的模型目录或 config.json 始终优先于本表。名称不分大小写，可省略组织名；量化版和微调版按其名字所含的模型匹配，"
+    "结果会注明。参数量由 transformers 按配置计数，不含草稿头；短横表示 transformers 没有对应的类。"
+    "缓存：层数 × KV 头数 × 头宽。",
+)
+CACHES = {
+    "full": ("full", "全注意力"),
+    "sliding": ("sliding window", "滑动窗口"),
+    "chunked": ("chunked", "分块"),
+    "mla": ("latent", "潜变量"),
+    "state": ("state of fixed size", "固定大小的状态"),
+}
 RULE_HEADS = (
     ("engine", "releases", "device", "runs", "kernel"),
     ("引擎", "版本", "设备", "能否运行", "算子"),
@@ -66,11 +100,11 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Every generated page: where it belongs and its text."""
     bodies = {"causes": causes_page, "observations": observations_page, "symptoms": symptoms_page,
               "pitfalls": pitfalls_page, "accelerators": accelerators_page,
-              "quantisations": quantisations_page}  # fmt: skip
+              "quantisations": quantisations_page, "models": models_page}  # fmt: skip
     for name, body in bodies.items():
         for lang in ("en", "zh"):
             at = lang == "zh"
-            origin = DATA if name in ("accelerators", "quantisations") else GENERATED
+            origin = DATA if name in ("accelerators", "quantisations", "models") else GENERATED
             blocks = [f"# {TITLES[name][at]}", origin[at], *body("zh" if at else "en")]
             yield REFERENCE / f"{name}{SUFFIX[lang]}.md", "\n\n".join(blocks) + "\n"
     if (ROOT / DEMO).exists():
@@ -187,6 +221,30 @@ def _rule(rule: quantisations.Rule, *, at: bool) -> tuple[str, ...]:
     releases += f"< {rule.removed}" if rule.removed else ""
     device = ", ".join(rule.arch) or (f"{rule.low:.1f}–{rule.high:.1f}" if rule.high else f"≥ {rule.low:.1f}")
     return rule.engine, releases, device, RUNS[rule.runs][at], rule.kernel
+
+
+def models_page(lang: Lang) -> Iterator[str]:
+    """Every catalogued model in one table, by name."""
+    at = lang == "zh"
+    yield MODEL_WORDS[at]
+    records = sorted(models.records(), key=lambda record: record.name.lower())
+    yield table(MODEL_HEADS[at], [_model(record, at=at) for record in records])
+
+
+def _model(record: models.ModelRecord, *, at: bool) -> tuple[str, ...]:
+    shape = geometry.of(ModelFacts(name=record.name, config=record.config))
+    others = ", ".join(f"`{name}`" for name in (*record.aliases, *(variant.name for variant in record.variants)))
+    name = f"`{record.name}`" + (f"<br>{others}" if others else "")
+    kinds = Counter((layer.kind, layer.kv_heads, layer.head_dim or layer.latent_dim) for layer in shape.layers if layer)
+    caches = "; ".join(f"{CACHES[kind][at]} {_cache(kind, count, *size)}" for (kind, *size), count in kinds.items())
+    total = f"{record.parameters / 1e9:,.3f}" if record.parameters else "–"
+    source = "; ".join(part for part in (record.source, record.notes, record.date) if part)
+    return name, total, caches, f"{shape.positions:,}" if shape.positions else "–", source
+
+
+def _cache(kind: str, count: int, heads: int, width: int) -> str:
+    sizes = {"state": (count,), "mla": (count, width)}.get(kind, (count, heads, width))
+    return " × ".join(str(size) for size in sizes)
 
 
 def phrase(text: str, lang: Lang) -> str:

@@ -47,7 +47,8 @@ class ModelRecord(Record, frozen=True):
 
     name        its id on the Hugging Face hub
     aliases     other ids and short names with exactly this layout
-    parameters  how many it has, where a source says so (of the safetensors files)
+    parameters  how many it has without draft heads, as transformers counts them from the configuration; 0: it has no
+                class for the model
     config      the keys of its config.json that decide memory; nested ones stay nested
     source      where they were read, and date: when
     """
@@ -69,7 +70,7 @@ class Model:
     name        the catalogued model whose layout it has
     asked       the name as it was given
     config      as in its config.json, the checkpoint's quantization_config included
-    parameters  0: no source says
+    parameters  0: not known
     unsure      what was concluded from the name alone, one sentence each
     """
 

@@ -11,7 +11,7 @@ from llmedic.model.geometry import Geometry
 
 RECORDS = list(models.records())
 
-UNSURE = {"google/gemma-3n-E4B-it", "baichuan-inc/Baichuan2-7B-Chat"}
+UNSURE = {"google/gemma-3n-E4B-it", "baichuan-inc/Baichuan2-7B-Chat", "openai/whisper-large-v3-turbo"}
 """Models with a part that the geometry does not know, and says so."""
 
 
