@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from llmedic.analysis.ledger.geometry import checks, decoders, drafts, measured, quantised, towers, weigh, wrappers
 from llmedic.analysis.ledger.geometry.families import FAMILIES, Family
@@ -30,14 +31,14 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
     recipe = decoders.recipe(kind)
     layers = recipe.layers(shape)
     if _attends_both_ways(text, shape.family):
-        layers = tuple(Layer(None, layer.tensors) for layer in layers)
+        layers = tuple(replace(layer, cache=None) for layer in layers)
     bytes_each = activation_bytes(config, text, dtype)
     scheme = quantised.scheme_of(config, text, quantization)
     encoders, uncounted = towers.towers(wrapper, shape.hidden)
     around = (*recipe.outside(shape, tied=_tied(config, text, shape.family)), *encoders)
     drafted = drafts.drafts(shape)
     weights = weigh.parts(layers, around, scheme, bytes_each)
-    draft_weights = weigh.draft_parts(drafted, scheme, bytes_each, first=len(layers))
+    draft_weights = weigh.draft_parts(drafted, scheme, bytes_each, first=shape.layers)
     doubts = (*uncounted, *scheme.unsure)
     if measured.usable(model.tensors) and not scheme.online:
         stored = weigh.parts(layers, around, scheme, bytes_each, stored=True)

@@ -91,7 +91,7 @@ def falcon_h1(shape: Shape) -> tuple[Layer, ...]:
     attended = attention.grouped(shape, "full")
     mixer = states.mamba2(dims, hidden, "mamba", states.state_bytes(fields))
     rest = stack.joined(mixer, feedforward.feed_forward(shape, sparse=False), stack.norms(shape))
-    return (attended, rest) * shape.layers
+    return (attended, replace(rest, continues=True)) * shape.layers
 
 
 LETTERS = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
@@ -180,7 +180,7 @@ def zamba2(shape: Shape) -> tuple[Layer, ...]:
         if kind == "hybrid":
             layers.append(_zamba2_block(shape, blocks, kinds.count("hybrid"), hybrids))
             hybrids += 1
-        layers.append(plain)
+        layers.append(replace(plain, continues=True) if kind == "hybrid" else plain)
     return tuple(layers)
 
 

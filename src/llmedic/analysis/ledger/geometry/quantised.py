@@ -6,7 +6,7 @@ Norms, embeddings, routers and output heads stay as they are; so do the modules 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from llmedic.analysis.ledger.geometry import formats
@@ -257,9 +257,9 @@ def _modelopt(section: Fields) -> Scheme:
     layers = section.section("quantized_layers")
     if layers is not None:
         by_format: dict[str, list[str]] = {}
-        for name in layers.values:
-            entry = layers.section(name)
-            by_format.setdefault(entry.text("quant_algo").upper() if entry else "", []).append(name)
+        for name, entry in layers.values.items():
+            algorithm = entry.get("quant_algo") if isinstance(entry, Mapping) else None
+            by_format.setdefault(str(algorithm).upper(), []).append(name)
         groups = tuple((Names(names), ALGORITHMS[key]) for key, names in by_format.items() if key in ALGORITHMS)
         return Scheme(method="modelopt", groups=groups, ignored=ignored)
     if algorithm in ALGORITHMS:

@@ -27,7 +27,7 @@ def longcat(shape: Shape) -> tuple[Layer, ...]:
     )
     routed = feedforward.dense("mlp.experts.0", "experts", hidden, shape.expert_width, copies=experts, split="expert")
     router = (Tensor("mlp.router.classifier", "router", experts + empty, hidden, bytes_each=4),)
-    return (stack.joined(half, router, routed), half) * shape.layers
+    return (stack.joined(half, router, routed), replace(half, continues=True)) * shape.layers
 
 
 def mimo_v2(shape: Shape) -> tuple[Layer, ...]:
@@ -118,7 +118,8 @@ def whisper(shape: Shape) -> tuple[Layer, ...]:
     )
     second = Layer(CacheLayer(kind="state", state=(audio,)), crossed)
     after = feedforward.feed_forward(shape, sparse=False)
-    return (own, stack.joined(second, after, stack.norms(shape))) * shape.layers
+    rest = stack.joined(second, after, stack.norms(shape))
+    return (own, replace(rest, continues=True)) * shape.layers
 
 
 def minimax_m3(shape: Shape) -> tuple[Layer, ...]:
@@ -139,6 +140,7 @@ def minimax_m3(shape: Shape) -> tuple[Layer, ...]:
             *linear("self_attn.index_k_proj", "attention", hidden, dim, "none"),
             *norm("self_attn.index_norms", 2 * dim),
         ),
+        continues=True,
     )
     layers: list[Layer] = []
     for indexed, plain in zip(chosen, stack.each(mixtures, lambda found: _m3_layer(wide, sparse=found)), strict=True):

@@ -39,10 +39,14 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One decoder layer: what it caches, what it weighs."""
+    """One decoder layer: what it caches, what it weighs; or one part of a layer that has two caches.
+
+    continues  it is a further part of the layer before it
+    """
 
     cache: CacheLayer | None
     tensors: tuple[Tensor, ...]
+    continues: bool = False
 
 
 def linear(

@@ -23,10 +23,12 @@ def parts(
     size_of = stored_bytes if stored else device_bytes
     known: dict[Hashable, Sums] = {}
     result: list[WeightPart] = []
+    number = -1
     for index, layer in enumerate(layers):
-        key = id(layer), scheme.signature(index)
+        number += not layer.continues
+        key = id(layer), scheme.signature(number)
         if key not in known:
-            known[key] = _sums(layer.tensors, size_of, scheme, index, bytes_each)
+            known[key] = _sums(layer.tensors, size_of, scheme, number, bytes_each)
         result.extend(_part(entry, index) for entry in known[key])
     around = _sums(outside, size_of, scheme, None, bytes_each)
     return (*result, *(_part(entry, None) for entry in around))
