@@ -6,6 +6,7 @@ import json
 import os
 import random
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,7 +134,7 @@ def layers(dice: random.Random) -> tuple[CacheLayer | None, ...]:
     repeat = dice.randint(1, 12)
     match shape:
         case "one":
-            pattern: list[CacheLayer | None] = [first]
+            pattern: Sequence[CacheLayer | None] = [first]
         case "two":
             pattern = [second] * dice.randint(1, 5) + [first] * dice.randint(1, 2)
         case "three":
@@ -146,7 +147,7 @@ def layers(dice: random.Random) -> tuple[CacheLayer | None, ...]:
         case _:
             plain = CacheLayer(kind="mla", latent_dim=576)
             pattern = [plain, second]
-    return tuple(pattern[:1] * dice.randint(0, 3) + pattern * repeat)
+    return (*[pattern[0]] * dice.randint(0, 3), *[layer for _ in range(repeat) for layer in pattern])
 
 
 def question(dice: random.Random) -> Question:

@@ -10,7 +10,7 @@ from tests.analysis.ledger.layouts import FULL, LATENT, SLIDING, SPARSE, STATE
 from llmedic.analysis.ledger.pages import Page, pages
 from llmedic.analysis.ledger.rules import rules
 from llmedic.analysis.ledger.settings import Settings
-from llmedic.model.geometry import CacheLayer
+from llmedic.model.geometry import CacheLayer, StateTensor
 
 
 def page(layer: CacheLayer, **changes: object) -> Page:
@@ -42,6 +42,14 @@ def page(layer: CacheLayer, **changes: object) -> Page:
 )
 def test_bytes_of_a_page(layer: CacheLayer, changes: dict[str, object], expected: int) -> None:
     assert page(layer, **changes).bytes == expected
+
+
+def test_a_part_of_a_state_that_divides_over_few_ranks_is_repeated_on_the_others() -> None:
+    parts = (StateTensor(name="conv", elements=4096), StateTensor(name="conv groups", elements=512, shares=2))
+    layer = CacheLayer(kind="state", state=parts)
+
+    assert page(layer, tensor_parallel=2).bytes == (2048 + 256) * 2
+    assert page(layer, tensor_parallel=8).bytes == (512 + 256) * 2
 
 
 def test_narrow_value_heads_are_stored_as_wide_as_keys_before_their_release() -> None:

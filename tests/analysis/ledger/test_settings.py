@@ -143,6 +143,13 @@ def test_tokens_in_flight_count_the_batches_since_0_26(version: str, flags: dict
     assert settings(version, max_num_batched_tokens=2048, **flags).in_flight_tokens == tokens
 
 
+def test_a_cpu_runs_one_batch_at_a_time_and_needs_no_card() -> None:
+    found = settings(on=HardwareFacts(accelerator="cpu"))
+
+    assert found.in_flight_tokens == found.max_num_batched_tokens
+    assert not found.notes
+
+
 @pytest.mark.parametrize(
     ("word", "element", "scale", "latent"),
     [
@@ -247,6 +254,21 @@ def test_how_states_are_kept(version: str, architecture: str, flags: dict[str, F
     hybrid = replace(model(FULL, STATE), architecture=architecture)
 
     assert settings(version, of=hybrid, **flags).state_mode == mode
+
+
+@pytest.mark.parametrize(
+    ("version", "architecture", "kept", "said"),
+    [
+        ("0.31.0", "BambaForCausalLM", 0, 0),
+        ("0.32.0", "BambaForCausalLM", 1, 0),
+        ("0.32.0", "JambaForCausalLM", 0, 0),
+        ("0.33.0", "Qwen3NextForCausalLM", 0, 1),
+    ],
+)
+def test_states_kept_inside_a_prefill(version: str, architecture: str, kept: int, said: int) -> None:
+    found = settings(version, of=replace(model(FULL, STATE), architecture=architecture, positions=4096))
+
+    assert (found.checkpoint_blocks, len(found.notes)) == (kept, said)
 
 
 def test_prefix_caching_is_on_by_default_since_the_second_engine() -> None:

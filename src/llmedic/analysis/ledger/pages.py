@@ -120,10 +120,11 @@ def _rank_heads(layer: CacheLayer, settings: Settings) -> int:
 
 
 def _state_bytes(tensor: StateTensor, settings: Settings, activation_bytes: int) -> int:
-    elements = tensor.elements + tensor.elements_per_draft * settings.speculative_tokens
-    convolution = tensor.name.startswith("conv")
-    chosen = 0.0 if convolution else settings.state_element_bytes
-    return int(elements // settings.tensor_parallel * (chosen or tensor.bytes_each or activation_bytes))
+    """Bytes of one tensor of a state on one device; what divides over few ranks only is repeated on the others."""
+    ranks = min(settings.tensor_parallel, tensor.shares or settings.tensor_parallel)
+    elements = (tensor.elements + tensor.elements_per_draft * settings.speculative_tokens) // ranks
+    chosen = 0.0 if tensor.name.startswith("conv") else settings.state_element_bytes
+    return int(elements * (chosen or tensor.bytes_each or activation_bytes))
 
 
 def _hybrid_block(state_bytes: int, token_bytes: int, settings: Settings) -> int:

@@ -24,6 +24,8 @@ PREFIX_CACHED_STATES = frozenset((
     "Mamba2ForCausalLM", "NemotronHForCausalLM", "NemotronHPuzzleForCausalLM", "Zamba2ForCausalLM",
 ))  # fmt: skip
 """Architectures whose states could be cached at every block (SupportsMambaPrefixCaching, 0.11.1 to 0.31)."""
+CHECKPOINTED_STATES = PREFIX_CACHED_STATES - {"JambaForCausalLM", "MambaForCausalLM"}
+"""Architectures of Mamba 2 layers (vllm/model_executor/layers/mamba/mamba_mixer2.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,7 @@ class _Resolver:
         first = defaults.first_engine(self.version, self.device, self.environment.get("VLLM_USE_V1", ""))
         drafts, own_head = self._speculation()
         prefix = self._prefix_caching(first)
+        mode = self._state_mode(prefix)
         requests, budget = self._batch(length, tensor * pipeline, first)
         block = self.flags.count("block_size") or defaults.block_tokens(self.version, self.device, self.geometry)
         kind = cache_type(self.flags.word("kv_cache_dtype"), self.geometry, self.version, self.config)
@@ -140,7 +143,8 @@ class _Resolver:
             draft_layers=own_head,
             hybrid_manager=self._hybrid_manager(),
             prefix_caching=prefix,
-            state_mode=self._state_mode(prefix),
+            state_mode=mode,
+            checkpoint_blocks=self._checkpoints(mode),
             state_element_bytes=self._state_bytes(),
             state_chunk_tokens=self._state_chunk(),
             kernel_block_tokens=defaults.kernel_block_tokens(self.version, self.device, self.geometry, block),
@@ -156,7 +160,7 @@ class _Resolver:
             self.notes.append("no release was given: computed for a current one")
         elif self.version == (0, 20):
             self.notes.append("0.20.0 prints the size of the cache otherwise than 0.20.1 does: give the whole release")
-        if not self.device.memory_bytes:
+        if not self.device.memory_bytes and self.device.platform != "cpu":
             self.notes.append("no card was given: batch defaults are those of a card below 70 GiB")
 
     def _parallel(self) -> tuple[int, int, int, int]:
@@ -224,7 +228,7 @@ class _Resolver:
         second = memory.second_runner(self.geometry.architecture, self.release)
         given = self.flags.given("async_scheduling")
         overlap = self.flags.switch("async_scheduling") if given else second or pipeline == 1
-        if not overlap:
+        if not overlap or self.device.platform == "cpu":
             return pipeline
         return pipeline + 1 if second else 2 if pipeline == 1 else pipeline
 
@@ -279,9 +283,17 @@ class _Resolver:
             return "all" if able else "none"
         if asked == "all" or (asked in ("", "none") and not since(self.version, 0, 28)):
             return "all" if able else "align"
-        if since(self.version, 0, 29):
-            self.notes.append("some kernels keep one state more per request for prefix caching")
         return "align"
+
+    def _checkpoints(self, mode: str) -> int:
+        """States that are kept beside the running one: Mamba 2 since 0.32, delta nets by their kernel since 0.33."""
+        if mode != "align" or not since(self.version, 0, 32):
+            return 0
+        if self.geometry.architecture in CHECKPOINTED_STATES:
+            return 1
+        if since(self.version, 0, 33) and self.device.platform == "cuda":
+            self.notes.append("a FlashInfer kernel of a delta net keeps one state more per request: it is not counted")
+        return 0
 
     def _states(self) -> bool:
         return any(layer is not None and layer.kind == "state" for layer in self.geometry.layers)
