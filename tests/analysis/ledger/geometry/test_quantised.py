@@ -171,7 +171,8 @@ def test_layers_that_are_stored_differently() -> None:
 def test_a_layer_of_two_entries_is_one_layer_for_the_list() -> None:
     config = configs.dense(
         "falcon_h1", 2, 1024, 8, 2, 2048, 32784, head_dim=128, mamba_d_ssm=1536, mamba_n_heads=24, mamba_d_head=64,
-        mamba_d_state=128, quantization_config={"quant_method": "fp8", "modules_to_not_convert": ["model.layers.1.mlp"]},
+        mamba_d_state=128,
+        quantization_config={"quant_method": "fp8", "modules_to_not_convert": ["model.layers.1.mlp"]},
     )  # fmt: skip
     sizes = [
         next(part.bytes for part in read(config).weights if part.layer == i and part.name == "mlp") for i in (1, 3)

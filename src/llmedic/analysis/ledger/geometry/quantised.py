@@ -258,8 +258,8 @@ def _modelopt(section: Fields) -> Scheme:
     if layers is not None:
         by_format: dict[str, list[str]] = {}
         for name, entry in layers.values.items():
-            algorithm = entry.get("quant_algo") if isinstance(entry, Mapping) else None
-            by_format.setdefault(str(algorithm).upper(), []).append(name)
+            stored_as = entry.get("quant_algo") if isinstance(entry, Mapping) else ""
+            by_format.setdefault(str(stored_as).upper(), []).append(name)
         groups = tuple((Names(names), ALGORITHMS[key]) for key, names in by_format.items() if key in ALGORITHMS)
         return Scheme(method="modelopt", groups=groups, ignored=ignored)
     if algorithm in ALGORITHMS:
