@@ -290,3 +290,8 @@ def test_a_section_without_a_type_is_a_llama_only_where_that_is_so() -> None:
     assert len(read({"model_type": "llava", "text_config": section}).layers) == 32
     with pytest.raises(InputError, match="missing"):
         read({"model_type": "somebody_vl", "text_config": section})
+
+
+def test_a_window_that_keeps_one_token_more() -> None:
+    shape = read(dense("cohere2", 4, 4096, 32, 8, 14336, 256000, sliding_window=4096))
+    assert [layer.window_tokens for layer in shape.layers if layer] == [4097, 4097, 4097, 0]

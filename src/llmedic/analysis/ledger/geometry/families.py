@@ -27,8 +27,7 @@ class Family:
     embedding_norm      a layer norm after the embedding
     gated               gate, up and down projection (else up and down); mlp_bias: those have biases
     mlp_factor          intermediate size as a multiple of the hidden size when it is absent
-    full_every          when layer_types is absent, every so manieth layer is full and the others slide; 0: all alike
-    full_first          the first layer of each such group is the full one, not the last
+    full_every          without layer_types, one layer in so many is full and the others slide; 0: all alike
     window              sliding_window when absent; window_extra: tokens that the layer keeps beside it
     head_bias           the output head has a bias; positions: learned positions, so many more than the context
     router_bias         a bias per expert in the router; expert_bias: the expert matrices have biases
@@ -52,7 +51,6 @@ class Family:
     mlp_bias: Switch = False
     mlp_factor: int = 0
     full_every: int = 0
-    full_first: bool = False
     window: int = 0
     window_extra: int = 0
     head_bias: Switch = False
@@ -117,7 +115,14 @@ FAMILIES: dict[str, Family] = {
         tied=True, norms=1, qkv_bias=_ATTENTION, o_bias=_ATTENTION, qk_norm="head", qk_norm_if="use_qk_norm"
     ),
     "cohere2": Family(
-        tied=True, norms=1, qkv_bias=_ATTENTION, o_bias=_ATTENTION, full_every=4, window=4096, head_dim=128
+        tied=True,
+        norms=1,
+        qkv_bias=_ATTENTION,
+        o_bias=_ATTENTION,
+        full_every=4,
+        window=4096,
+        window_extra=1,
+        head_dim=128,
     ),
     "hunyuan_v1_dense": Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION, qk_norm="head"),
     "apertus": Family(qkv_bias=_ATTENTION, o_bias=_ATTENTION, qk_norm="head", gated=False),

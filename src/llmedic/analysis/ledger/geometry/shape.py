@@ -159,7 +159,6 @@ _KINDS: dict[str, LayerKind] = {
     "mamba": "state",
     "conv": "state",
     "deepseek_sparse_attention": "full",
-    "attention_hybrid": "full",
 }
 
 
