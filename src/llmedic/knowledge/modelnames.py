@@ -16,6 +16,7 @@ _RULES = "checkpoints.yaml"
 _LISTED = re.compile(r"^  words: \[([^\]]+)\]$", re.MULTILINE)
 _CACHE = re.compile(r"models--([^/\\]+?)--([^/\\]+)")
 _FILE = re.compile(r"(-\d{5}-of-\d{5})?\.(gguf|safetensors|bin|json)$")
+_WORD = re.compile(r"[a-z0-9]+")
 _FAMILY = re.compile(r"(?!int|nvfp|mxfp)([a-z]{3,})(\d.*)")
 _SIZE = re.compile(r"e?\d+[bm]")
 _NUMBER = re.compile(r"\d{1,2}[a-z]?")
@@ -56,10 +57,10 @@ class Checkpoint(Record, frozen=True):
 def split(name: str) -> Words:
     """A name cut into the words that are compared: "Qwen/Qwen2.5-7B_AWQ" -> ("qwen", "2", "5", "7b", "awq")."""
     words: list[str] = []
-    for word in re.split(r"[^a-z0-9]+", _last(name).lower()):
-        family = _FAMILY.fullmatch(word)
+    for word in _WORD.findall(_last(name).lower()):
+        family = None if word.isalpha() or word[0].isdigit() else _FAMILY.fullmatch(word)
         words += family.groups() if family else (word,)
-    return tuple(word for word in words if word)
+    return tuple(words)
 
 
 def organisation(name: str) -> str:
@@ -120,8 +121,7 @@ def _checkpoint(key: str) -> Checkpoint:
 
 def _last(name: str) -> str:
     """What of a path or an id names the model."""
-    cached = _CACHE.search(name)
-    if cached:
+    if "models--" in name and (cached := _CACHE.search(name)):
         return cached.group(2)
-    parts = [part for part in re.split(r"[/\\]", name.strip()) if part]
-    return _FILE.sub(lambda found: "-gguf" if found.group(2) == "gguf" else "", parts[-1]) if parts else ""
+    last = name.strip().replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return _FILE.sub(lambda found: "-gguf" if found.group(2) == "gguf" else "", last) if last[-1:].isalpha() else last

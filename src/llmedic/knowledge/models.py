@@ -31,7 +31,8 @@ How = Literal["exact", "variant", "by name"]
     by name   the catalogued name is a part of a name that is unknown: a fine-tune, or another organisation's copy
 """
 
-_HEADS = re.compile(r"^- name: (\S+)$|^  aliases: \[([^\]]*)\]|^    - name: (\S+)$", re.MULTILINE)
+_HEADS = re.compile(r"\n- name: (\S+)|\n  aliases: \[([^\]]*)\]|\n    - name: (\S+)")
+"""The lines of a record with names; written without a multi-line anchor, which costs four times as much."""
 
 
 class Variant(Record, frozen=True):
@@ -135,13 +136,14 @@ def _index() -> Mapping[Words, _Entry]:
     """Every catalogued name by its words, read from the first lines of the records alone."""
     found: dict[Words, _Entry] = {}
     for file in files():
-        owner = ""
-        for head in _HEADS.finditer(load.text(file)):
-            owner = head.group(1) or owner
-            for full in re.split(r",\s*", head.group(1) or head.group(2) or head.group(3)):
-                words, owners = modelnames.split(full), frozenset({modelnames.organisation(full)})
-                entry = found.get(words) or _Entry(full, owner, file, owners, variant=bool(head.group(3)))
-                found[words] = entry._replace(owners=entry.owners | owners)
+        name = ""
+        for head in _HEADS.finditer("\n" + load.text(file)):
+            name, variant = head.group(1) or name, bool(head.group(3))
+            for full in (head.group(1) or head.group(2) or head.group(3)).replace(",", " ").split():
+                words, owner = modelnames.split(full), modelnames.organisation(full)
+                known = found.get(words)
+                owners = known.owners | {owner} if known else frozenset({owner})
+                found[words] = known._replace(owners=owners) if known else _Entry(full, name, file, owners, variant)
     return found
 
 
