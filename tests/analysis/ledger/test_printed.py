@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from llmedic.analysis.ledger import cache
-from llmedic.analysis.ledger.settings import Settings
+from llmedic.analysis.ledger.settings import Settings, resolve
 from llmedic.knowledge import releases
+from llmedic.model.deployment import Deployment, Flag, FlagValue, HardwareFacts
 from llmedic.model.geometry import CacheLayer, Geometry, StateTensor
 
 FILE = Path(__file__).parents[2] / "data" / "ledger" / "printed.json"
@@ -129,3 +131,46 @@ def test_the_same_pool_prints_ten_times_the_tokens_when_the_formula_changes() ->
     assert old.printed_tokens(old.blocks(50 * GIB), 262144) == pytest.approx(55_000, rel=0.02)
     assert new.printed_tokens(new.blocks(50 * GIB), 262144) == pytest.approx(525_000, rel=0.1)
     assert old.blocks(50 * GIB) == new.blocks(50 * GIB)
+
+
+CARDS = {
+    "GPU0..7 (B200-class)": "B200",
+    "Tesla T4 16GB": "T4",
+    "Intel Arc Pro B60 24GB (XPU)": "Arc Pro B60",
+    "8x H200 (recipe)": "H200",
+    "8x H200": "H200",
+}
+FLAGS = {"max_model_len": "max_model_len", "tp": "tensor_parallel_size", "pp": "pipeline_parallel_size"} | {
+    "dcp": "decode_context_parallel_size"
+}
+
+
+def deployed(case: dict) -> Deployment:
+    """The case as its user typed it: what the release decides by itself is not said."""
+    flags: dict[str, FlagValue] = {name: case[key] for key, name in FLAGS.items() if key in case}
+    if case.get("kv_bytes") == 1:
+        flags["kv_cache_dtype"] = "fp8"
+    if "mamba_mode" in case:
+        flags["enable_prefix_caching"] = True
+    if drafts := case.get("num_spec"):
+        flags["speculative_config"] = json.dumps({"method": "mtp", "num_speculative_tokens": drafts})
+    if case.get("block_size") == 128:
+        flags["block_size"] = 128
+    return Deployment(
+        engine="vllm",
+        version=case["vllm_version"],
+        flags=tuple(Flag(name=name, value=value) for name, value in flags.items()),
+        environment={"VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE": "1"},
+        hardware=HardwareFacts(accelerator=CARDS.get(case["gpu"], "")),
+    )
+
+
+@pytest.mark.parametrize("case", cases("id"))
+def test_the_defaults_of_release_card_and_model_lay_the_cache_out_alike(case: dict) -> None:
+    length = case.get("max_model_len", 8192)
+    shape = replace(geometry(case["geom"], case.get("extra_full", 0)), positions=length)
+    plan, given = cache.plan(shape, resolve(deployed(case), shape)), planned(case)
+
+    assert plan.bytes_per_block == given.bytes_per_block
+    assert plan.block_tokens == given.block_tokens
+    assert plan.blocks_per_request(length) == given.blocks_per_request(length)
