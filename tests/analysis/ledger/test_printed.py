@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from llmedic.analysis.ledger import cache
 from llmedic.analysis.ledger.settings import Settings, resolve
@@ -14,6 +16,7 @@ from llmedic.knowledge import releases
 from llmedic.model.deployment import Deployment, Flag, FlagValue, HardwareFacts
 from llmedic.model.geometry import CacheLayer, Geometry, StateTensor
 
+Case = dict[str, Any]
 FILE = Path(__file__).parents[2] / "data" / "ledger" / "printed.json"
 DATA = json.loads(FILE.read_text(encoding="utf-8"))
 GIB = 2**30
@@ -59,7 +62,7 @@ def _delta_net(state: dict[str, int]) -> tuple[StateTensor, ...]:
     return (convolution, StateTensor(name="recurrent", elements=elements, bytes_each=state["ssm_bytes"]))
 
 
-def planned(case: dict) -> cache.CachePlan:
+def planned(case: Case) -> cache.CachePlan:
     """The plan of a case."""
     budget = case.get("mbt", 8192)
     settings = Settings(
@@ -77,7 +80,7 @@ def planned(case: dict) -> cache.CachePlan:
     return cache.plan(geometry(case["geom"], case.get("extra_full", 0)), settings)
 
 
-def pool(case: dict) -> tuple[float, float]:
+def pool(case: Case) -> tuple[float, float]:
     """The smallest and the largest pool that is printed like this."""
     if exact := case.get("available_bytes_exact"):
         return exact, exact
@@ -85,12 +88,12 @@ def pool(case: dict) -> tuple[float, float]:
     return (printed - 0.005) * GIB, (printed + 0.005) * GIB
 
 
-def cases(key: str) -> list:
+def cases(key: str) -> list[ParameterSet]:
     """The cases with a figure, each under its name."""
     return [pytest.param(case, id=case["id"]) for case in DATA["cases"] if case.get(key)]
 
 
-def blocks(case: dict) -> list[int]:
+def blocks(case: Case) -> list[int]:
     """Every number of blocks that the printed pool may hold."""
     plan = planned(case)
     low, high = pool(case)
@@ -98,7 +101,7 @@ def blocks(case: dict) -> list[int]:
 
 
 @pytest.mark.parametrize("case", cases("kv_tokens"))
-def test_the_printed_tokens_follow_from_the_printed_pool(case: dict) -> None:
+def test_the_printed_tokens_follow_from_the_printed_pool(case: Case) -> None:
     plan = planned(case)
     printed = {plan.printed_tokens(count, case.get("max_model_len", 0)) for count in blocks(case)}
 
@@ -106,7 +109,7 @@ def test_the_printed_tokens_follow_from_the_printed_pool(case: dict) -> None:
 
 
 @pytest.mark.parametrize("case", cases("max_concurrency"))
-def test_the_printed_concurrency_follows_from_the_printed_tokens(case: dict) -> None:
+def test_the_printed_concurrency_follows_from_the_printed_tokens(case: Case) -> None:
     plan = planned(case)
     length = case["max_model_len"]
     around = range(min(blocks(case)) - 60, max(blocks(case)) + 61)
@@ -145,7 +148,7 @@ FLAGS = {"max_model_len": "max_model_len", "tp": "tensor_parallel_size", "pp": "
 }
 
 
-def deployed(case: dict) -> Deployment:
+def deployed(case: Case) -> Deployment:
     """The case as its user typed it: what the release decides by itself is not said."""
     flags: dict[str, FlagValue] = {name: case[key] for key, name in FLAGS.items() if key in case}
     if case.get("kv_bytes") == 1:
@@ -166,7 +169,7 @@ def deployed(case: dict) -> Deployment:
 
 
 @pytest.mark.parametrize("case", cases("id"))
-def test_the_defaults_of_release_card_and_model_lay_the_cache_out_alike(case: dict) -> None:
+def test_the_defaults_of_release_card_and_model_lay_the_cache_out_alike(case: Case) -> None:
     length = case.get("max_model_len", 8192)
     shape = replace(geometry(case["geom"], case.get("extra_full", 0)), positions=length)
     plan, given = cache.plan(shape, resolve(deployed(case), shape)), planned(case)

@@ -197,7 +197,11 @@ def _block_bytes(groups: tuple[Group, ...], layers: range) -> int:
 
 def _empty_stage(block_bytes: tuple[int, ...]) -> str:
     """Every release stumbles over a pipeline stage that caches nothing beside one that does."""
-    return "a pipeline stage has no layer with a cache" if max(block_bytes) and not min(block_bytes) else ""
+    return (
+        "a pipeline stage would have no layer with a cache: use fewer stages"
+        if max(block_bytes) and not min(block_bytes)
+        else ""
+    )
 
 
 def _counts(every: Iterable[Page]) -> tuple[tuple[Page, int], ...]:

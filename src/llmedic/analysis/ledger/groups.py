@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from llmedic.analysis.ledger.pages import Page
 from llmedic.analysis.ledger.rules import Rules
 
-NOT_TOGETHER = "its layers cannot share one group, which they have to without the hybrid cache manager"
+NOT_TOGETHER = (
+    "the layers keep different windows and cannot share one group, as they must without the hybrid cache manager"
+)
 
 Layers = dict[int, Page]
 """Pages by the number of their layer, in order."""
@@ -125,7 +127,9 @@ def _equal_pages(layers: Layers, rules: Rules) -> tuple[Layers, str]:
         elif page.kind not in ("state", "mla") and rules.padded_pages:
             equal[number] = replace(page, bytes=largest)
         else:
-            return layers, f"a page of {page.bytes} bytes cannot be made as large as one of {largest} bytes"
+            return layers, (
+                f"this release cannot make cache pages of {page.bytes} bytes as large as the largest, {largest} bytes"
+            )
     return equal, ""
 
 
