@@ -99,7 +99,8 @@ def _hardware(request: LedgerRequest, said: HardwareFacts) -> HardwareFacts:
     """The card that was named, else what the log tells of it."""
     if not request.gpu:
         return replace(said, count=request.count or said.count)
-    count, word = accelerators.split_count(request.gpu)
+    counted, word = accelerators.split_count(request.gpu)
+    count = counted if word != request.gpu.strip() else None
     size = accelerators.parse_memory(word)
     if size is not None:
         return replace(said, memory_gib=size / GIB, count=request.count or count or said.count)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _NUMBERS = re.compile(r"\D{0,40}(\d{1,9}(?:\.\d{1,9}){0,5})", re.ASCII)
 """Bounded, because a version is whatever a server says it is."""
 
 
+@cache
 def numbers(version: str) -> tuple[int, ...]:
     """A release as numbers that can be compared: "v0.8.5.post1" -> (0, 8, 5); () when there are none in it."""
     match = _NUMBERS.match(version)

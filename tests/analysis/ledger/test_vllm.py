@@ -85,7 +85,6 @@ def test_the_terms_add_up_to_what_was_requested() -> None:
     taken = sum(term.size.likely for term in found.terms)
     assert [term.id for term in found.terms] == ["weights", "activation", "non_torch", "cuda_graphs"]
     assert found.pool.size.likely == pytest.approx(found.requested.size.likely - taken)
-    assert found.pool.how.startswith("71.27 GiB - 15.03")
     assert found.outside == ()
 
 

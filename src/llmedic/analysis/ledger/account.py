@@ -8,6 +8,7 @@ from math import ceil
 
 from llmedic.analysis.ledger import balance, geometry, llamacpp, settings, sglang, solve, startup, tgi
 from llmedic.analysis.ledger.candidate import Candidate, Load
+from llmedic.analysis.ledger.grid import Question
 from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.analysis.ledger.vllm import Card
 from llmedic.errors import UsageError
@@ -135,7 +136,7 @@ def _solutions(server: Candidate, deployment: Deployment, card: Card | None, wan
         return ()
     if card is None:
         raise UsageError("--solve needs a card", hint="add --gpu NAME")
-    question = solve.Question(
+    question = Question(
         base=server,
         load=wanted.load or Load(concurrency=wanted.concurrency or 1, context_tokens=server.settings.max_model_len),
         model=deployment.model,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from llmedic.analysis.ledger import cache, problems
+from llmedic.analysis.ledger import cache, placement, problems
 from llmedic.analysis.ledger.candidate import Candidate, Load, starts
 from llmedic.analysis.ledger.flagview import Flags
-from llmedic.analysis.ledger.ranges import GIB, exact
+from llmedic.analysis.ledger.ranges import GIB, exact, gib
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.vllm import Card, Memory
-from llmedic.knowledge import flags
+from llmedic.knowledge import accelerators, flags
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap
 from llmedic.model.geometry import Geometry
@@ -63,6 +63,7 @@ def candidate(
         offload_bytes=given.number("cpu_offload_gb") * GIB,
         reserved_bytes=given.number("mm_ipc_gpu_memory_gb") * GIB,
         known_pool=known.pool,
+        group_size=placement.group_size(deployment.model.config),
     )
 
 
@@ -78,7 +79,9 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
         load=load,
         devices=deployment.hardware.count,
     )
-    found = problems.of(situation) if pool is not None else ()
+    found = placement.problems(_plan(server, deployment))
+    if pool is not None:
+        found += problems.of(situation)
     fit = None
     if pool is not None and not server.plan().refusal and server.plan().counts:
         fit = cache.fit(server.plan(), pool.size, server.settings.max_model_len, limit=_limit(server))
@@ -99,6 +102,19 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
         problems=found,
         notes=(*server.settings.notes, *server.geometry.unsure),
         gaps=() if card else (GAP_CARD,),
+    )
+
+
+def _plan(server: Candidate, deployment: Deployment) -> placement.Plan:
+    hardware = deployment.hardware
+    return placement.Plan(
+        geometry=server.geometry,
+        settings=server.settings,
+        accelerator=accelerators.find(hardware.accelerator) if hardware.accelerator else None,
+        count=hardware.count or 0,
+        group_size=server.group_size,
+        engine=deployment.engine,
+        version=deployment.version,
     )
 
 
@@ -132,7 +148,10 @@ def _starts(server: Candidate, known: Known) -> Starts:
 def _pool(memory: Memory, card: Card | None, known: Known) -> Term | None:
     if known.pool is not None:
         return Term(id="kv_cache", size=known.pool, basis=known.pool_basis, how="")
-    return memory.pool if card is not None or memory.pool.basis == "given" else None
+    if memory.pool.basis == "given":
+        return memory.pool
+    how = " - ".join(gib(term.size) for term in (memory.requested, *memory.terms))
+    return replace(memory.pool, how=how) if card is not None else None
 
 
 def _known(term: Term, known: Known) -> Term:

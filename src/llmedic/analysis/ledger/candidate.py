@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from llmedic.analysis.ledger import cache, vllm
+from llmedic.analysis.ledger import cache, placement, vllm
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import Range
 
 Fits = Literal["yes", "perhaps", "no"]
 """Whether it fits even with the low end of the pool's interval, only with a higher one, or not with the highest."""
+MOST_DEVICES = 16
+"""Two full nodes of the usual kind: beyond, a search over tensor parallel degrees is no help."""
 ALWAYS_FREE_BYTES = 0.3 * 2**30
 """A driver context and what else lives on a card beside the engine's own share."""
 
@@ -29,6 +31,7 @@ class Candidate:
     """A server that could be started.
 
     known_pool  bytes of the KV cache on one device, where they were printed or given
+    group_size  numbers that share a scale along the input of a quantised layer, 0: no such group
     """
 
     geometry: Geometry
@@ -37,6 +40,7 @@ class Candidate:
     offload_bytes: float = 0.0
     reserved_bytes: float = 0.0
     known_pool: Range | None = None
+    group_size: int = 0
 
     def memory(self) -> vllm.Memory:
         """The terms of the tightest rank."""
@@ -65,6 +69,13 @@ class Candidate:
         known = self.known_pool
         moved = Range(low=known.low + shift, likely=known.likely + shift, high=known.high + shift)
         return replace(other, known_pool=moved)
+
+
+def degrees(candidate: Candidate, most: int = MOST_DEVICES) -> tuple[int, ...]:
+    """Tensor parallel degrees that are powers of two, and over which the model divides."""
+    settings, group = candidate.settings, candidate.group_size
+    allowed = placement.allowed_degrees(candidate.geometry, most, group, expert_parallel=settings.expert_parallel)
+    return tuple(degree for degree in allowed if degree & (degree - 1) == 0)
 
 
 def starts(candidate: Candidate) -> Fits:

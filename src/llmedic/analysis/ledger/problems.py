@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import floor
 
-from llmedic.analysis.ledger.candidate import ALWAYS_FREE_BYTES, Candidate, Load, room_beside, starts
+from llmedic.analysis.ledger.candidate import ALWAYS_FREE_BYTES, MOST_DEVICES, Candidate, Load, room_beside, starts
+from llmedic.analysis.ledger.candidate import degrees as allowed_degrees
 from llmedic.analysis.ledger.ranges import GIB, gib
 from llmedic.knowledge import flags
 from llmedic.model.ledger import Problem
@@ -15,7 +16,6 @@ from llmedic.model.ledger import Problem
 LENGTH_STEP = 256
 MOST_UTILIZATION = 0.95
 """vLLM's own advice ends here: the rest is for driver contexts and CUDA graphs."""
-DEGREES = (2, 4, 8, 16)
 LEAST_SEQS = 8
 LEAST_STEP_TOKENS = 512
 """Smaller ones would make a server that starts and is of no use."""
@@ -207,10 +207,9 @@ def _degrees(situation: Situation) -> Iterator[_Change]:
 
 
 def degrees(candidate: Candidate, devices: int | None) -> Iterator[tuple[int, Candidate]]:
-    """Larger tensor parallel degrees that divide the query heads and that the machine has cards for."""
-    for degree in DEGREES:
-        there = devices is None or degree <= devices
-        if there and degree > candidate.settings.tensor_parallel and candidate.geometry.query_heads % degree == 0:
+    """Larger tensor parallel degrees over which the model divides and that the machine has cards for."""
+    for degree in allowed_degrees(candidate, devices or MOST_DEVICES):
+        if degree > candidate.settings.tensor_parallel:
             yield degree, candidate.changed(tensor_parallel=degree)
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import replace
 from math import ceil
 
-from llmedic.analysis.ledger import geometry
-from llmedic.analysis.ledger.candidate import Candidate, Load, holds, room_beside
+from llmedic.analysis.ledger import grid
+from llmedic.analysis.ledger.candidate import MOST_DEVICES, Candidate, Load, degrees, holds, room_beside
+from llmedic.analysis.ledger.grid import Question
 from llmedic.analysis.ledger.ranges import GIB
-from llmedic.analysis.ledger.vllm import Card
-from llmedic.errors import InputError, UsageError
-from llmedic.knowledge import accelerators, flags, quantisations
-from llmedic.model.deployment import ModelFacts
+from llmedic.errors import UsageError
 from llmedic.model.ledger import Range, Solution
 
 GOALS = (
@@ -25,41 +22,14 @@ GOALS = (
     "gpu",
 )
 """What can be solved for, as it is asked for."""
-AXES = ("tensor-parallel-size", "quantization", "gpu")
-"""Goals with a handful of values, which can be tried together."""
 MOST_SEQS = 4096
 MOST_UTILIZATION = 0.98
 """Above it not even a driver's own context has room."""
-DEGREES = (1, 2, 4, 8, 16)
-"""Tensor parallel degrees that are served."""
-QUANTISATIONS = ("fp8", "awq", "gptq", "nvfp4", "bitsandbytes")
-"""The least lossy first."""
 ONLINE = frozenset({"fp8", "bitsandbytes"})
 """vLLM quantises any checkpoint so while it loads; for the others a quantised checkpoint has to be downloaded."""
 MOST_SHOWN = 5
 LENGTH_STEP = 256
 """Lengths are rounded down to it: nobody types 40,513."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A server as it would be started, the load that has to fit, and what a change may use.
-
-    model     to weigh it again with another quantisation
-    devices   cards in the machine; None where nobody said
-    """
-
-    base: Candidate
-    load: Load
-    model: ModelFacts
-    engine: str = "vllm"
-    version: str = ""
-    devices: int | None = None
-    card_name: str = ""
-
-    def typed(self, name: str, value: object) -> str:
-        """A setting as it is typed for this engine and release."""
-        return f"{flags.typed(name, self.engine, self.version) or name} {value}"
 
 
 def solve(question: Question, goals: Sequence[str]) -> tuple[Solution, ...]:
@@ -71,7 +41,7 @@ def solve(question: Question, goals: Sequence[str]) -> tuple[Solution, ...]:
         if goal not in SOLVERS:
             raise UsageError(f"--solve {goal}: not something that can be solved for", hint=f"one of {', '.join(GOALS)}")
     found = [SOLVERS[goal](question) for goal in dict.fromkeys(goals)]
-    axes = [goal for goal in dict.fromkeys(goals) if goal in AXES]
+    axes = [goal for goal in dict.fromkeys(goals) if goal in grid.AXES]
     if len(axes) > 1:
         found += _together(question, axes)
     return tuple(found)
@@ -131,7 +101,7 @@ def least_utilization(question: Question) -> Solution:
 def least_devices(question: Question) -> Solution:
     """The smallest tensor parallel degree that the model allows and with which the load fits."""
     goal = "tensor-parallel-size"
-    allowed = [degree for degree in _degrees(question.base) if question.devices is None or degree <= question.devices]
+    allowed = degrees(question.base, question.devices or MOST_DEVICES)
     for degree in allowed:
         found = question.base.changed(tensor_parallel=degree)
         if _sure(found, question.load):
@@ -148,8 +118,9 @@ def least_devices(question: Question) -> Solution:
 def least_loss(question: Question) -> Solution:
     """The least lossy quantisation with which the load fits and that runs on the card."""
     goal = "quantization"
-    for name, found in _quantised(question):
-        if not _sure(found, question.load):
+    for name, found in grid.quantised(question):
+        there = grid.runs(found, question.base.card.compute_capability, question)
+        if not there or not _sure(found, question.load):
             continue
         if not name:
             return _found(goal, f"{_said(question.load)} fit without quantising further", "", found)
@@ -162,86 +133,26 @@ def least_loss(question: Question) -> Solution:
 
 def smallest_card(question: Question) -> Solution:
     """The card with the least memory on which the load fits, at the same degrees of parallelism."""
-    for card in _cards():
-        found = replace(question.base, card=_card(card), known_pool=None)
-        if _runs(question.base, card, question) and _sure(found, question.load):
+    for card in grid.cards():
+        found = replace(question.base, card=grid.on(card), known_pool=None)
+        if grid.runs(found, card.capability, question) and _sure(found, question.load):
             return _found("gpu", f"{_said(question.load)} fit; smaller cards do not hold them", card.name, found)
     return _none("gpu", f"{_said(question.load)} do not fit on any card of the catalogue at this degree")
 
 
 def _together(question: Question, axes: Sequence[str]) -> Iterator[Solution]:
-    """The best combinations: fewest devices, then least loss, then the smallest cards."""
-    shown = 0
-    for parts, found in grid(question, axes):
-        if _sure(found, question.load):
-            change = ", ".join(part for part in parts if part)
-            yield _found(" + ".join(axes), f"{_said(question.load)} fit together with these", change, found)
-            shown += 1
-            if shown == MOST_SHOWN:
-                return
+    """The most modest combination with which the load fits, for each degree and quantisation."""
+    shown: set[tuple[int | None, str | None]] = set()
+    for one in grid.combinations(question, axes):
+        placement = one.degree, one.quantization
+        if placement in shown or holds(one.server, question.load) != "yes" or room_beside(one.server) < 0:
+            continue
+        shown.add(placement)
+        yield _found("together", f"{_said(question.load)} fit", one.typed(question), one.server)
+        if len(shown) == MOST_SHOWN:
+            return
     if not shown:
-        yield _none(" + ".join(axes), f"{_said(question.load)} fit with no combination of these")
-
-
-def grid(question: Question, axes: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Candidate]]:
-    """Every combination of the discrete settings with what is typed for it, the most modest first."""
-    degrees = _degrees(question.base) if "tensor-parallel-size" in axes else (question.base.settings.tensor_parallel,)
-    kinds = tuple(_quantised(question)) if "quantization" in axes else (("", question.base),)
-    cards = _cards() if "gpu" in axes else (None,)
-    for degree, (name, base), card in product(degrees, kinds, cards):
-        if question.devices is not None and degree > question.devices:
-            continue
-        if card is not None and not _runs(base, card, question):
-            continue
-        found = base.changed(tensor_parallel=degree)
-        if card is not None:
-            found = replace(found, card=_card(card), known_pool=None)
-        typed = (
-            question.typed("tensor_parallel_size", degree) if "tensor-parallel-size" in axes else "",
-            question.typed("quantization", name) if "quantization" in axes and name else "",
-            card.name if card is not None else "",
-        )
-        yield typed, found
-
-
-def _quantised(question: Question) -> Iterator[tuple[str, Candidate]]:
-    """The model as it is, then under every quantisation that runs on the card; a quantised one stays as it is."""
-    yield "", question.base
-    if question.base.geometry.quantization:
-        return
-    capability = question.base.card.compute_capability
-    for name in QUANTISATIONS:
-        if capability is not None and _support(name, capability, question) == "no":
-            continue
-        try:
-            shape = geometry.of(question.model, quantization=name)
-        except InputError:
-            continue
-        yield name, replace(question.base, geometry=shape, known_pool=None)
-
-
-def _support(name: str, capability: float, question: Question) -> str:
-    return quantisations.support(name, capability, question.engine, question.version).runs
-
-
-def _runs(candidate: Candidate, card: accelerators.Accelerator, question: Question) -> bool:
-    name = candidate.geometry.quantization
-    return not name or card.capability is None or _support(name, card.capability, question) != "no"
-
-
-def _cards() -> list[accelerators.Accelerator]:
-    """Data centre and desktop cards that vLLM runs on, by memory."""
-    known = [card for card in accelerators.accelerators().values() if card.vendor == "nvidia" and not card.unified]
-    return sorted(known, key=lambda card: (card.memory.likely, card.name))
-
-
-def _card(item: accelerators.Accelerator) -> Card:
-    return Card(total_bytes=item.memory, compute_capability=item.capability, unified=item.unified)
-
-
-def _degrees(candidate: Candidate) -> list[int]:
-    """Degrees that divide the query heads."""
-    return [degree for degree in DEGREES if candidate.geometry.query_heads % degree == 0]
+        yield _none("together", f"{_said(question.load)} fit with no combination of these")
 
 
 def _of_length(candidate: Candidate, length: int, count: int) -> Candidate:

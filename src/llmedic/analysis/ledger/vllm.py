@@ -19,7 +19,7 @@ from llmedic.analysis.ledger.activation import Stage, activation, penalty_state
 from llmedic.analysis.ledger.graphs import graphs, inside
 from llmedic.analysis.ledger.lora import lora
 from llmedic.analysis.ledger.question import Question
-from llmedic.analysis.ledger.ranges import GIB, exact, gib, less, stacked, times, total
+from llmedic.analysis.ledger.ranges import GIB, exact, less, stacked, times, total
 from llmedic.analysis.ledger.requested import requested
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.weights import stage_weights
@@ -117,8 +117,7 @@ def _pool(budget: Term, taken: tuple[Term, ...], settings: Settings, reserved: f
         size = exact(settings.cache_bytes - reserved)
         return Term(id="kv_cache", size=size, basis="given", how="--kv-cache-memory-bytes")
     size = _quoted(less(budget.size, total(term.size for term in taken)))
-    how = " - ".join([gib(budget.size), *(gib(term.size) for term in taken)])
-    return Term(id="kv_cache", size=size, basis="calibrated", how=how)
+    return Term(id="kv_cache", size=size, basis="calibrated")
 
 
 def _quoted(pool: Range) -> Range:
