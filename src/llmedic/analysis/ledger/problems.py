@@ -42,7 +42,10 @@ class Situation:
 
 def of(situation: Situation) -> tuple[Problem, ...]:
     """Every problem, the one that comes first in the life of a server first."""
-    checks = (_weights, _free, _refused, _nothing_left, _length, _graphs, _one_request, _demand)
+    if situation.candidate.card.total_bytes.likely > 0:
+        checks = (_weights, _free, _refused, _nothing_left, _length, _graphs, _one_request, _demand)
+    else:  # only the pool is known
+        checks = (_refused, _nothing_left, _length, _one_request, _demand)
     found: list[Problem] = []
     for check in checks:
         problem = check(situation)
