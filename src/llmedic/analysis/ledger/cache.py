@@ -107,6 +107,16 @@ class CachePlan:
             return 0
         return _last(limit, lambda tokens: self.fits(available_bytes, tokens))
 
+    def usable(self, blocks: int) -> int:
+        """Blocks that requests can have: one is kept back as padding (vllm/v1/core/block_pool.py, null_block)."""
+        return blocks if self.settings.first_engine else max(blocks - 1, 0)
+
+    def servable(self, usable_blocks: int, limit: int) -> int:
+        """Tokens of the longest request, up to a limit, whose blocks are there; 0 when not even one token's are."""
+        if not self.counts or self.blocks_per_request(1) > usable_blocks:
+            return 0
+        return _last(limit, lambda tokens: self.blocks_per_request(tokens) <= usable_blocks)
+
     def _layers_bytes(self, stage: tuple[tuple[Page, int], ...], tokens: int) -> int:
         return sum(count * page.bytes * self._held(page, tokens) for page, count in stage)
 
@@ -145,7 +155,13 @@ def fit(plan: CachePlan, available: Range, max_model_len: int, *, limit: int = 0
         blocks_per_request=plan.blocks_per_request(max_model_len),
         max_model_len=max_model_len,
         concurrency=_range(plan.concurrency(count, max_model_len) for count in blocks),
-        longest_request=_range(plan.longest_request(size, limit or max_model_len) for size in sizes),
+        longest_request=_range(
+            min(
+                plan.longest_request(size, limit or max_model_len),
+                plan.servable(plan.usable(count), limit or max_model_len),
+            )
+            for size, count in zip(sizes, blocks, strict=True)
+        ),
     )
 
 

@@ -42,10 +42,11 @@ class Situation:
 
 def of(situation: Situation) -> tuple[Problem, ...]:
     """Every problem, the one that comes first in the life of a server first."""
+    checks: tuple[Callable[[Situation], Problem | None], ...]
     if situation.candidate.card.total_bytes.likely > 0:
-        checks = (_weights, _free, _refused, _nothing_left, _length, _graphs, _one_request, _demand)
+        checks = (_weights, _free, _refused, _nothing_left, _length, _unchecked, _graphs, _one_request, _demand)
     else:  # only the pool is known
-        checks = (_refused, _nothing_left, _length, _one_request, _demand)
+        checks = (_refused, _nothing_left, _length, _unchecked, _one_request, _demand)
     found: list[Problem] = []
     for check in checks:
         problem = check(situation)
@@ -124,6 +125,22 @@ def _length(situation: Situation) -> Problem | None:
         cause="max-model-len-exceeds-kv-pool",
         text=text,
         change=situation.typed("max_model_len", rounded) if rounded else _first_that_starts(situation, changes),
+    )
+
+
+def _unchecked(situation: Situation) -> Problem | None:
+    """Some releases check each layer by itself, and start although the pool as it is laid out is too small."""
+    candidate = situation.candidate
+    plan, length = candidate.plan(), candidate.settings.max_model_len
+    there, needed = plan.usable(plan.blocks(candidate.pool().likely)), plan.blocks_per_request(length)
+    if needed <= there:
+        return None
+    return Problem(
+        severity="warning",
+        cause="request-larger-than-kv-pool",
+        text=f"this release starts, but one request of {length:,} tokens needs {needed:,} blocks, "
+        f"the pool has {there:,}",
+        change=situation.typed("max_model_len", plan.servable(there, length)),
     )
 
 
