@@ -51,11 +51,13 @@ class ModelFacts:
     """The served model: its name, what its configuration files say (config.json keys, nested) and what it holds.
 
     tensors  every tensor of the checkpoint, or none at all: a checkpoint that is there in part is a gap
+    notes    what was concluded from the name instead of read, one sentence each
     """
 
     name: str = ""
     config: Mapping[str, object] = field(default_factory=dict)
     tensors: tuple[TensorGroup, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from llmedic.analysis.ledger import balance, geometry, llamacpp, settings, sglang, solve, startup, tgi
@@ -178,7 +178,8 @@ def _other(
             hint="they are for --engine vllm",
         )
     total = None if card is None else Term(id="total", size=card.total_bytes, basis="given")
-    whole = OTHERS[deployment.engine](shape, deployment, total)
+    own = OTHERS[deployment.engine](shape, deployment, total)
+    whole = replace(own, notes=(*deployment.model.notes, *own.notes))
     return LedgerReport(
         ledger=whole,
         model_name=deployment.model.name,

@@ -100,7 +100,7 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
         cache=fit,
         geometry=server.geometry,
         problems=found,
-        notes=(*server.settings.notes, *server.geometry.unsure),
+        notes=(*deployment.model.notes, *server.settings.notes, *server.geometry.unsure),
         gaps=() if card else (GAP_CARD,),
     )
 

@@ -23,7 +23,7 @@ def completed(deployment: Deployment) -> Deployment:
     flag = next((flag.value for flag in deployment.flags if flag.name == "model"), None)
     name = model.name or (flag if isinstance(flag, str) else "")
     known = models.find(name) if name else None
-    return replace(deployment, model=ModelFacts(name=name, config=known.config)) if known else deployment
+    return replace(deployment, model=ModelFacts(name=name, config=known.config, notes=known.unsure)) if known else deployment
 
 
 def server(
