@@ -77,6 +77,7 @@ class LogPattern(Record, frozen=True):
     sets      flag name -> field: the line tells a setting
     facts     fact path -> field ("hardware.memory_gib", "engine.version")
     series    the line is one sample of a time series (the 10-second statistics)
+    begins    a server prints it as it begins: after a load or an error, a new start of it
     """
 
     id: str
@@ -94,6 +95,7 @@ class LogPattern(Record, frozen=True):
     sets: dict[str, str] = {}
     facts: dict[str, str] = {}
     series: bool = False
+    begins: bool = False
     example: str = ""
 
 

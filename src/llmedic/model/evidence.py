@@ -29,6 +29,14 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one line of several alike said: the fields of its pattern, and the process that printed it."""
+
+    fields: Mapping[str, str | float]
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
     """A line (or a traceback) of a log that a pattern of `knowledge/data/logs` recognised.
 
@@ -37,6 +45,9 @@ class LogEvent:
     fields    named groups of the pattern, numbers as floats
     count     how often it was seen; first_at and last_at in Unix seconds where the log has times
     is_echo   a later error that only repeats an earlier one (engine died because a worker died)
+    start     in which of the log's starts of a server it was last seen, counted from 0
+    readings  its lines of that start, one after the other, where they carry values: ranks, devices and pools print
+              one line each, and `fields` are those of the first
     """
 
     id: str
@@ -49,6 +60,8 @@ class LogEvent:
     process: str = ""
     source: str = "log"
     is_echo: bool = False
+    start: int = 0
+    readings: tuple[Reading, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

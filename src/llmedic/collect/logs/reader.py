@@ -20,7 +20,7 @@ from llmedic.collect.logs.variants import choose, memory_fields
 from llmedic.knowledge import logs
 from llmedic.knowledge.schema import LogPattern
 from llmedic.model.deployment import Deployment, Flag, HardwareFacts
-from llmedic.model.evidence import Evidence, LogEvent
+from llmedic.model.evidence import Evidence, LogEvent, Reading
 
 TEXT_CHARS = 600
 """An event's text is for a person to recognise the line, not to keep it."""
@@ -29,6 +29,8 @@ _SCALES = {"_pct": ("_ratio", 0.01), "_ms": ("_s", 0.001), "_mib": ("_gib", 1 / 
 _NUMBER = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _TRACEBACK = "Traceback (most recent call last)"
 _ERRORS = ("error", "fatal")
+_MOST_READINGS = 256
+"""Lines of one pattern whose values are all kept: more ranks, devices or pools than a start has."""
 _ANY_ERROR = "python-error"
 """The pattern of errors nobody knows: it only speaks when no other does."""
 
@@ -54,6 +56,8 @@ class _Seen:
     count: int = 0
     last_at: float | None = None
     base: str = ""
+    start: int = 0
+    readings: list[Reading] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -64,6 +68,9 @@ class Reader:
     year: int = 1972
     _phase: PhaseTracker = field(default_factory=PhaseTracker)
     _failed: str = ""
+    _start: int = 0
+    _loaded: bool = False
+    _stale: bool = False
     _seen: dict[str, _Seen] = field(default_factory=dict)
     _facts: dict[str, str | float] = field(default_factory=dict)
     _flags: dict[str, Flag] = field(default_factory=dict)
@@ -115,6 +122,8 @@ class Reader:
         if regex and match is None:
             return False
         fields = _fields(match) if match else {}
+        if pattern.begins:
+            self._begin()
         self._tell(pattern, fields, line)
         if "frame" in pattern.facts:
             return False
@@ -127,6 +136,13 @@ class Reader:
             pattern = logs.pattern(choose(base, fields, phase)) or pattern
         self._count(pattern, base, line, fields)
         return pattern.level in _ERRORS
+
+    def _begin(self) -> None:
+        """A server starts. The lines that say so come in groups; after a load or a death they are those of a new one."""
+        if self._loaded:
+            self._start += 1
+            self._loaded = False
+            self._stale = True
 
     def _tell(self, pattern: LogPattern, fields: Mapping[str, str | float], line: Line) -> None:
         for path, told in pattern.facts.items():
@@ -144,6 +160,9 @@ class Reader:
             if flag is not None:
                 self._flags[name] = flag
         if pattern.id in settings.DUMPS:
+            if self._stale:
+                self._flags.clear()  # those of the start before
+                self._stale = False
             self._flags.update({flag.name: flag for flag in settings.dumped(pattern.id, line.text)})
         self._samples.take(pattern, fields, line.at)
 
@@ -155,6 +174,13 @@ class Reader:
         seen.last_at = line.at if line.at is not None else seen.last_at
         if pattern.series:
             seen.fields = fields
+        if seen.start != self._start:
+            seen.start = self._start
+            seen.readings.clear()
+        if fields and not pattern.series and len(seen.readings) < _MOST_READINGS:
+            seen.readings.append(Reading(fields=fields, process=line.process))
+        if pattern.level == "fatal" or pattern.facts.get("phase", "=load") != "=load":
+            self._loaded = True
 
     def _settle_start_failures(self) -> None:
         """An out-of-memory line without a phase, with "failed to start" after it, happened while that part started."""
@@ -205,6 +231,8 @@ def _event(seen: _Seen, source: str) -> LogEvent:
         last_at=seen.last_at,
         process=seen.line.process,
         source=source,
+        start=seen.start,
+        readings=tuple(seen.readings),
     )
 
 
