@@ -88,12 +88,14 @@ class Problem:
     cause   an id of `knowledge/data/causes.yaml` where there is one ("weights-do-not-fit")
     text    one sentence with the arithmetic
     change  the flag and the value that would have started, as typed for this engine; "" when no setting helps
+    starts  whether the server starts in spite of it
     """
 
     severity: Literal["info", "warning", "critical"]
     text: str
     cause: str = ""
     change: str = ""
+    starts: Literal["yes", "perhaps", "no"] = "yes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ def test_group_size_of_a_checkpoint(config: dict[str, object], expected: int) ->
 
 
 def test_a_fitting_plan_has_no_problem() -> None:
-    assert placement.problems(plan(tensor_parallel=4, count=8, per_node=8)) == ()
+    assert placement.problems(plan(tensor_parallel=4, count=8)) == ()
     assert placement.problems(plan(word="")) == ()
 
 
@@ -123,10 +123,10 @@ def test_what_does_not_divide_names_the_degree_that_does() -> None:
 
 def test_more_devices_than_there_are() -> None:
     (found,) = placement.problems(plan(tensor_parallel=8, pipeline_parallel=2, count=8))
-    assert found.text == "tensor 8 x pipeline 2 x data 1 parallel need 16 devices, there are 8"
+    assert found.text == "tensor 8 x pipeline 2 x data 1 parallel take 16 devices, the machine has 8"
     assert found.change == "--tensor-parallel-size 4"
     (found,) = placement.problems(plan(tensor_parallel=4, pipeline_parallel=8, count=4))
-    assert found.change == ""
+    assert found.change == "--pipeline-parallel-size 1"
 
 
 def test_stages_of_a_pipeline() -> None:
@@ -138,7 +138,7 @@ def test_stages_of_a_pipeline() -> None:
 
 
 def test_tensor_parallel_over_hosts() -> None:
-    (found,) = placement.problems(plan(model(billions=600), tensor_parallel=16, count=16, per_node=8))
+    (found,) = placement.problems(plan(model(billions=600), tensor_parallel=16, count=16))
     assert found.severity == "warning"
     assert found.change == "--tensor-parallel-size 8 --pipeline-parallel-size 2"
 

@@ -301,8 +301,6 @@ def test_lora_slots_count_only_when_lora_is_on() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"tensor_parallel_size": 3}, "32 attention heads cannot be divided over 3"),
-        ({"pipeline_parallel_size": 5}, "4 layers cannot be divided over 5"),
         ({"tensor_parallel_size": 4, "decode_context_parallel_size": 3}, "does not divide"),
         ({"gpu_memory_utilization": 0}, "not a share"),
         ({"gpu_memory_utilization": 90}, "not a share"),

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from llmedic.analysis.ledger import cache, placement, problems
-from llmedic.analysis.ledger.candidate import Candidate, Load, starts
+from llmedic.analysis.ledger.candidate import Candidate, Load
 from llmedic.analysis.ledger.flagview import Flags
 from llmedic.analysis.ledger.ranges import GIB, exact, gib
 from llmedic.analysis.ledger.settings import Settings
+from llmedic.analysis.ledger.variants import Variants
 from llmedic.analysis.ledger.vllm import Card, Memory
-from llmedic.knowledge import accelerators, flags
+from llmedic.knowledge import flags
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap
 from llmedic.model.geometry import Geometry
-from llmedic.model.ledger import Basis, Ledger, Range, Setting, Starts, Term
+from llmedic.model.ledger import Basis, Ledger, Problem, Range, Setting, Term
 
 SHOWN = {
     "utilization": "gpu_memory_utilization",
@@ -71,17 +72,9 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
     """The ledger of a server; without a card only what does not depend on it."""
     memory = server.memory()
     pool = _pool(memory, card, known)
-    situation = problems.Situation(
-        candidate=server,
-        engine=deployment.engine,
-        version=deployment.version,
-        free_bytes=known.free_bytes,
-        load=load,
-        devices=deployment.hardware.count,
-    )
-    found = placement.problems(_plan(server, deployment))
+    found: tuple[Problem, ...] = ()
     if pool is not None:
-        found += problems.of(situation)
+        found = problems.of(Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=load))
     fit = None
     if pool is not None and not server.plan().refusal and server.plan().counts:
         fit = cache.fit(server.plan(), pool.size, server.settings.max_model_len, limit=_limit(server))
@@ -96,25 +89,12 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
         terms=tuple(_known(term, known) for term in memory.terms),
         outside=tuple(_known(term, known) for term in memory.outside),
         pool=pool,
-        starts="unknown" if pool is None else _starts(server, known),
+        starts="unknown" if pool is None else problems.verdict(server, found),
         cache=fit,
         geometry=server.geometry,
         problems=found,
         notes=(*deployment.model.notes, *server.settings.notes, *server.geometry.unsure),
         gaps=() if card else (GAP_CARD,),
-    )
-
-
-def _plan(server: Candidate, deployment: Deployment) -> placement.Plan:
-    hardware = deployment.hardware
-    return placement.Plan(
-        geometry=server.geometry,
-        settings=server.settings,
-        accelerator=accelerators.find(hardware.accelerator) if hardware.accelerator else None,
-        count=hardware.count or 0,
-        group_size=server.group_size,
-        engine=deployment.engine,
-        version=deployment.version,
     )
 
 
@@ -130,19 +110,6 @@ def shown(settings: Settings, deployment: Deployment) -> tuple[Setting, ...]:
         said = "default" if origin is None else "log" if origin == "log" else "given"
         found.append(Setting(flag=typed, value=f"{getattr(settings, field):,}".replace(",", ""), origin=said))
     return tuple(found)
-
-
-def _starts(server: Candidate, known: Known) -> Starts:
-    """Whether weights, share of the card and cache all fit; "perhaps" where their intervals leave it open."""
-    memory, total = server.memory(), server.card.total_bytes
-    weights = next(term.size for term in memory.terms if term.id == "weights")
-    if total.high > 0 and weights.low > total.high:
-        return "no"
-    if known.free_bytes is not None and not server.settings.cache_bytes:
-        asked = memory.requested.size
-        if known.free_bytes < asked.low:
-            return "no"
-    return starts(server)
 
 
 def _pool(memory: Memory, card: Card | None, known: Known) -> Term | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from llmedic.analysis.ledger import cache, placement, vllm
+from llmedic.analysis.ledger.ranges import exact, less, stacked, total
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import Range
@@ -60,15 +61,28 @@ class Candidate:
         """How the cache is laid out."""
         return cache.plan(self.geometry, self.settings)
 
-    def changed(self, **settings: object) -> Candidate:
-        """The same with other settings; the pool is computed anew, shifted by what the known one differs from it."""
-        other = replace(self, settings=replace(self.settings, **settings), known_pool=None)  # type: ignore[arg-type]
+    def changed(self, **values: object) -> Candidate:
+        """The same with other settings, each by its own name in `Settings`."""
+        if "max_num_batched_tokens" in values:
+            batches = self.settings.in_flight_tokens // self.settings.max_num_batched_tokens
+            values["in_flight_tokens"] = int(str(values["max_num_batched_tokens"])) * batches
+        return self.resettled(replace(self.settings, **values))  # type: ignore[arg-type]
+
+    def resettled(self, settings: Settings) -> Candidate:
+        """The same under other settings; the pool is computed anew, shifted by what the known one differs from it."""
+        other = replace(self, settings=settings, known_pool=None)
         if self.known_pool is None:
             return other
         shift = other.memory().pool.size.likely - replace(self, known_pool=None).memory().pool.size.likely
         known = self.known_pool
         moved = Range(low=known.low + shift, likely=known.likely + shift, high=known.high + shift)
         return replace(other, known_pool=moved)
+
+    @property
+    def asked_bytes(self) -> int:
+        """Bytes of the KV cache on one device where a flag sets them, whatever the share of the card; else 0."""
+        given = self.settings.blocks_override * self.plan().bytes_per_block
+        return given or self.settings.cache_bytes
 
 
 def degrees(candidate: Candidate, most: int = MOST_DEVICES) -> tuple[int, ...]:
@@ -79,16 +93,17 @@ def degrees(candidate: Candidate, most: int = MOST_DEVICES) -> tuple[int, ...]:
 
 
 def starts(candidate: Candidate) -> Fits:
-    """Whether the engine's own check passes: one request of max_model_len fits the pool."""
+    """Whether the engine's own check passes: one request of max_model_len fits the pool, and the pool the card."""
     return _starts(candidate, candidate.pool())
 
 
 def holds(candidate: Candidate, load: Load) -> Fits:
     """Whether a load fits at once without preemption, on a server that starts."""
-    if load.concurrency > candidate.settings.max_num_seqs:
+    requests = per_replica(candidate, load)
+    if requests > candidate.settings.max_num_seqs:
         return "no"
     pool, plan = candidate.pool(), candidate.plan()
-    needed = load.concurrency * plan.blocks_per_request(load.context_tokens) + plan.rules.null_block
+    needed = requests * plan.blocks_per_request(load.context_tokens) + plan.rules.null_block
     if needed > plan.blocks(pool.high):
         return "no"
     began = _starts(candidate, pool)
@@ -97,15 +112,39 @@ def holds(candidate: Candidate, load: Load) -> Fits:
     return began
 
 
+def per_replica(candidate: Candidate, load: Load) -> int:
+    """Requests of a load that one of the data parallel replicas gets, each of which has a pool and a cap of its own."""
+    return -(-load.concurrency // candidate.settings.data_parallel)
+
+
 def _starts(candidate: Candidate, pool: Range) -> Fits:
     plan, length = candidate.plan(), candidate.settings.max_model_len
-    if plan.refusal or not plan.fits(pool.high, length):
+    if plan.refusal or pool.high <= 0 or not plan.fits(pool.high, length):
         return "no"
-    return "yes" if plan.fits(pool.low, length) else "perhaps"
+    left = room_for_asked(candidate)
+    if left is not None and left.high < 0:
+        return "no"
+    surely = pool.low > 0 and plan.fits(pool.low, length) and (left is None or left.low >= 0)
+    return "yes" if surely else "perhaps"
 
 
-def room_beside(candidate: Candidate) -> float:
-    """Bytes of the card that are left beside the requested memory and what is taken outside it, at worst."""
-    memory = candidate.memory()
-    outside = sum(term.size.high for term in memory.outside)
-    return candidate.card.total_bytes.low - memory.requested.size.high - outside - ALWAYS_FREE_BYTES
+def room_for_asked(candidate: Candidate) -> Range | None:
+    """What is left of the card when a flag sets the size of the cache; None when none does, or the card is unknown."""
+    asked, card = candidate.asked_bytes, candidate.card.total_bytes
+    if not asked or candidate.known_pool is not None or card.likely <= 0:
+        return None
+    return less(card, total((exact(asked), *(term.size for term in candidate.memory().terms))))
+
+
+def room_beside(candidate: Candidate) -> Range:
+    """Bytes of the card that are left beside the requested memory, what is taken outside it and the driver."""
+    memory, card = candidate.memory(), candidate.card.total_bytes
+    outside = stacked((*(term.size for term in memory.outside), exact(ALWAYS_FREE_BYTES)))
+    asked, given = memory.requested.size, room_for_asked(candidate)
+    # The share is of the card as it is, so that both are small together.
+    rest = given or Range(low=card.low - asked.low, likely=card.likely - asked.likely, high=card.high - asked.high)
+    return Range(
+        low=rest.low - outside.high,
+        likely=rest.likely - outside.likely,
+        high=rest.high - outside.low,
+    )

@@ -23,7 +23,9 @@ def completed(deployment: Deployment) -> Deployment:
     flag = next((flag.value for flag in deployment.flags if flag.name == "model"), None)
     name = model.name or (flag if isinstance(flag, str) else "")
     known = models.find(name) if name else None
-    return replace(deployment, model=ModelFacts(name=name, config=known.config, notes=known.unsure)) if known else deployment
+    if known is None:
+        return deployment
+    return replace(deployment, model=ModelFacts(name=name, config=known.config, notes=known.unsure))
 
 
 def server(
@@ -41,7 +43,7 @@ def server(
         if shape is None:
             return None
         resolved = settings.resolve(whole, shape)
-        found = startup.printed(events)
+        found = startup.printed(events, whole.version)
         card = account.card_of(whole.hardware, found)
         candidate = balance.candidate(shape, resolved, card, whole, balance.Known(terms={}))
     except (InputError, UsageError):

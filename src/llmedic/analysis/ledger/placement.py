@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.stages import stages
@@ -19,6 +20,18 @@ SMALL_SHARD_B = 8.0
 ROOM_FOR_CACHE = 0.6
 """Weights above this share of a device leave too little for the KV cache to advise fewer devices."""
 MOST_DEVICES = 64
+USUAL_HOST = 8
+"""Devices of the usual large host; a smaller one can be had with as many."""
+
+Options = Iterable[Mapping[str, int]]
+"""Settings by their engine-neutral names, to be changed together; several such, the preferred first."""
+
+
+class Answer(Protocol):
+    """Finds the first of some options with which the server starts, as it is typed; "" when none does."""
+
+    def __call__(self, options: Options, /, *, alone: bool = False) -> str:
+        """alone: nothing else may have to be changed with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,27 +39,41 @@ class Plan:
     """A model on devices as somebody means to start it.
 
     accelerator    None: an unknown one
-    count          devices there are, 0: unknown; per_node: devices of one host, 0: unknown
+    count          devices there are, 0: unknown
     group_size     numbers that share a scale along the input of a quantised layer, 0: no such group
+    answer         what decides between options; without it the first one is taken
     """
 
     geometry: Geometry
     settings: Settings
     accelerator: Accelerator | None = None
     count: int = 0
-    per_node: int = 0
     group_size: int = 0
     engine: str = "vllm"
     version: str = ""
+    answer: Answer | None = None
+
+    @property
+    def per_node(self) -> int:
+        """Devices of a host, as large as they come with this accelerator; 0: unknown."""
+        return max(self.accelerator.per_node, USUAL_HOST) if self.accelerator else 0
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """Tensor parallel degrees over which the model divides, as far as there are devices."""
+        most = self.count or MOST_DEVICES
+        return allowed_degrees(self.geometry, most, self.group_size, expert_parallel=self.settings.expert_parallel)
+
+    def first(self, options: Options, *, alone: bool = False) -> str:
+        """The change to advise, as it is typed for this engine and release; "" when there is none."""
+        if self.answer is not None:
+            return self.answer(options, alone=alone)
+        names = (" ".join(self.typed(name, value) for name, value in values.items()) for values in options)
+        return next(names, "")
 
     def typed(self, name: str, value: int) -> str:
         """A setting as it is typed for this engine and release."""
         return f"{flags.typed(name, self.engine, self.version) or name} {value}"
-
-    def degree(self, most: int) -> str:
-        """The largest tensor parallel degree up to `most` that the model allows, as it is typed."""
-        allowed = allowed_degrees(self.geometry, most, self.group_size, expert_parallel=self.settings.expert_parallel)
-        return self.typed("tensor_parallel_size", allowed[-1])
 
 
 def problems(plan: Plan) -> tuple[Problem, ...]:
@@ -55,6 +82,28 @@ def problems(plan: Plan) -> tuple[Problem, ...]:
     found = [problem for check in checks for problem in check(plan)]
     order = ("critical", "warning", "info")
     return tuple(sorted(found, key=lambda problem: order.index(problem.severity)))
+
+
+def possible(plan: Plan) -> bool:
+    """Whether nothing critical stands against the plan."""
+    settings = plan.settings
+    runs = plan.accelerator is None or not plan.geometry.quantization or _support(plan, plan.accelerator).runs != "no"
+    return (
+        runs
+        and (not plan.count or needed(settings) <= plan.count)
+        and settings.pipeline_parallel <= max(len(plan.geometry.layers), 1)
+        and (settings.tensor_parallel < 2 or not any(_refusals(plan)))
+    )
+
+
+def needed(settings: Settings) -> int:
+    """Devices that the plan takes."""
+    return settings.tensor_parallel * settings.pipeline_parallel * settings.data_parallel
+
+
+def _refusals(plan: Plan) -> Iterator[str]:
+    settings = plan.settings
+    return refusals(plan.geometry, settings.tensor_parallel, plan.group_size, expert_parallel=settings.expert_parallel)
 
 
 def allowed_degrees(
@@ -132,25 +181,45 @@ def _inputs(geometry: Geometry, *, expert_parallel: bool) -> Iterator[tuple[str,
 
 def _devices(plan: Plan) -> Iterator[Problem]:
     settings = plan.settings
-    needed = settings.tensor_parallel * settings.pipeline_parallel * settings.data_parallel
-    if not plan.count or needed <= plan.count:
+    if not plan.count or needed(settings) <= plan.count:
         return
-    others = settings.pipeline_parallel * settings.data_parallel
     yield Problem(
         severity="critical",
+        starts="no",
         text=f"tensor {settings.tensor_parallel} x pipeline {settings.pipeline_parallel} x data "
-        f"{settings.data_parallel} parallel need {needed} devices, there are {plan.count}",
-        change=plan.degree(plan.count // others) if others <= plan.count else "",
+        f"{settings.data_parallel} parallel take {needed(settings)} devices, the machine has {plan.count}",
+        change=plan.first(_within(plan)),
+    )
+
+
+def _within(plan: Plan) -> Iterator[Mapping[str, int]]:
+    """Degrees for which there are devices: the largest tensor parallel one, else fewer stages, else both."""
+    settings = plan.settings
+    stages_most = plan.count // (settings.tensor_parallel * settings.data_parallel)
+    yield from (
+        {"tensor_parallel_size": degree}
+        for degree in reversed(plan.degrees)
+        if degree * settings.pipeline_parallel * settings.data_parallel <= plan.count
+    )
+    if stages_most:
+        yield {"pipeline_parallel_size": stages_most}
+    yield from (
+        {"tensor_parallel_size": degree, "pipeline_parallel_size": 1}
+        for degree in reversed(plan.degrees)
+        if settings.pipeline_parallel > 1 and degree * settings.data_parallel <= plan.count
     )
 
 
 def _shares(plan: Plan) -> Iterator[Problem]:
     degree = plan.settings.tensor_parallel
-    if degree < 2:
+    found = tuple(_refusals(plan)) if degree > 1 else ()
+    if not found:
         return
-    for text in refusals(plan.geometry, degree, plan.group_size, expert_parallel=plan.settings.expert_parallel):
-        change = plan.degree(degree)
-        yield Problem(severity="critical", cause="tp-degree-not-divisible", text=text, change=change)
+    smaller = [one for one in reversed(plan.degrees) if one < degree]
+    larger = [one for one in plan.degrees if one > degree]
+    change = plan.first({"tensor_parallel_size": one} for one in (*smaller, *larger))
+    for text in found:
+        yield Problem(severity="critical", starts="no", cause="tp-degree-not-divisible", text=text, change=change)
 
 
 def _stages(plan: Plan) -> Iterator[Problem]:
@@ -159,41 +228,48 @@ def _stages(plan: Plan) -> Iterator[Problem]:
         return
     if count > layers:
         text = f"{layers} layers cannot be divided over {count} pipeline stages"
-        yield Problem(severity="critical", text=text, change=plan.typed("pipeline_parallel_size", layers))
+        change = plan.first({"pipeline_parallel_size": fewer} for fewer in range(max(layers, 1), 0, -1))
+        yield Problem(severity="critical", starts="no", text=text, change=change)
     elif layers % count:
         sizes = ", ".join(str(len(stage)) for stage in stages(layers, 0, plan.settings))
         text = f"{layers} layers over {count} stages are {sizes}: the longest stage sets the pace and the memory"
         yield Problem(severity="info", text=text)
 
 
-def _kernel(plan: Plan) -> Iterator[Problem]:
-    card, method = plan.accelerator, plan.geometry.quantization
-    if card is None or not method:
-        return
+def _support(plan: Plan, card: Accelerator) -> quantisations.Support:
     arch = "" if card.vendor == "nvidia" else card.arch
-    found = quantisations.support(method, card.capability, plan.engine, plan.version, arch)
+    return quantisations.support(plan.geometry.quantization, card.capability, plan.engine, plan.version, arch)
+
+
+def _kernel(plan: Plan) -> Iterator[Problem]:
+    card = plan.accelerator
+    if card is None or not plan.geometry.quantization:
+        return
+    found = _support(plan, card)
     if found.runs == "no":
-        yield Problem(severity="critical", cause="quant-unsupported-on-gpu", text=f"{found.why} ({card.name})")
+        text = f"{found.why} ({card.name})"
+        yield Problem(severity="critical", starts="no", cause="quant-unsupported-on-gpu", text=text)
     elif found.runs in ("weight-only", "emulated"):
         yield Problem(severity="info", text=found.why)
 
 
 def _nodes(plan: Plan) -> Iterator[Problem]:
-    degree, node = plan.settings.tensor_parallel, plan.per_node
+    """Tensor parallel over hosts: within a host, and pipeline stages over the hosts, asks far less of the network."""
+    degree, node, stages_now = plan.settings.tensor_parallel, plan.per_node, plan.settings.pipeline_parallel
     if not node or degree <= node:
         return
-    allowed = allowed_degrees(plan.geometry, node, plan.group_size, expert_parallel=plan.settings.expert_parallel)
-    inside = max((one for one in allowed if degree % one == 0), default=1)
-    change = f"{plan.typed('tensor_parallel_size', inside)} " + plan.typed(
-        "pipeline_parallel_size", plan.settings.pipeline_parallel * degree // inside
+    options = (
+        {"tensor_parallel_size": inside, "pipeline_parallel_size": stages_now * degree // inside}
+        for inside in reversed(plan.degrees)
+        if inside <= node and degree % inside == 0
     )
     text = f"tensor parallel {degree} spans hosts of {node} devices: every layer waits for the network twice"
-    yield Problem(severity="warning", text=text, change=change)
+    yield Problem(severity="warning", cause="tp-across-nodes", text=text, change=plan.first(options))
 
 
 def _links(plan: Plan) -> Iterator[Problem]:
     card, degree = plan.accelerator, plan.settings.tensor_parallel
-    if card is None or degree < 2 or card.peer_to_peer:
+    if card is None or degree < 2 or card.peer_to_peer or card.interconnect.startswith("none"):
         return
     text = f"tensor parallel {degree} goes over {card.interconnect}: {card.name} has no faster links between devices"
     yield Problem(severity="info", text=text)
@@ -207,18 +283,14 @@ def _small(plan: Plan) -> Iterator[Problem]:
         return
     need = sum(part.bytes for part in plan.geometry.weights) / plan.settings.pipeline_parallel
     most = ROOM_FOR_CACHE * card.memory.likely
-    fewer = (
-        one
-        for one in allowed_degrees(plan.geometry, degree - 1, plan.group_size)
-        if need / one <= most and degree % one == 0
-    )
-    enough = next(fewer, None)
-    if enough is None:
+    fewer = [one for one in plan.degrees if one < degree and degree % one == 0 and need / one <= most]
+    change = plan.first(({"tensor_parallel_size": one} for one in fewer), alone=True)
+    if not change:
         return
     yield Problem(
         severity="info",
         cause="tp-oversplit-small-model",
         text=f"{total:.1f} billion parameters over {degree} devices are {total / degree:.1f} billion each: "
         "collectives cost about as much as the work they share",
-        change=plan.typed("tensor_parallel_size", enough),
+        change=change,
     )

@@ -166,15 +166,6 @@ class _Resolver:
     def _parallel(self) -> tuple[int, int, int, int]:
         tensor = self.flags.count("tensor_parallel_size") or 1
         pipeline = self.flags.count("pipeline_parallel_size") or 1
-        heads = self.geometry.query_heads
-        if heads and heads % tensor:
-            usable = ", ".join(str(count) for count in (1, 2, 4, 8, 16, 32) if heads % count == 0)
-            raise UsageError(
-                f"{heads} attention heads cannot be divided over {tensor} tensor parallel ranks",
-                hint=f"tensor_parallel_size can be {usable}",
-            )
-        if pipeline > max(len(self.geometry.layers), 1):
-            raise UsageError(f"{len(self.geometry.layers)} layers cannot be divided over {pipeline} pipeline stages")
         context = self.flags.count("decode_context_parallel_size") or 1
         if tensor % context:
             raise UsageError(

@@ -90,7 +90,7 @@ def least_utilization(question: Question) -> Solution:
     if best is None:
         return _none(goal, f"{_said(question.load)} do not fit with the whole card")
     found = question.base.changed(utilization=best / 100, cache_bytes=0)
-    room = room_beside(found)
+    room = room_beside(found).low
     text = f"{_said(question.load)} fit from {best / 100:.2f} on"
     if room < 0:
         text += f", but what is taken beside it lacks {-room / GIB:.2f} GiB"
@@ -145,7 +145,7 @@ def _together(question: Question, axes: Sequence[str]) -> Iterator[Solution]:
     shown: set[tuple[int | None, str | None]] = set()
     for one in grid.combinations(question, axes):
         placement = one.degree, one.quantization
-        if placement in shown or holds(one.server, question.load) != "yes" or room_beside(one.server) < 0:
+        if placement in shown or holds(one.server, question.load) != "yes" or room_beside(one.server).low < 0:
             continue
         shown.add(placement)
         yield _found("together", f"{_said(question.load)} fit", one.typed(question), one.server)

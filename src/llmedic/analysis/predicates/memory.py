@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from llmedic.analysis.ledger import problems
-from llmedic.analysis.ledger.candidate import Candidate, room_beside, starts
+from llmedic.analysis.ledger.candidate import MOST_DEVICES, Candidate, degrees, room_beside, starts
 from llmedic.analysis.ledger.ranges import GIB, gib
 from llmedic.analysis.outcome import FALSE, Outcome, unknown
 from llmedic.analysis.view import View
@@ -72,7 +71,8 @@ def graphs_do_not_fit_beside(view: View) -> Outcome:
         source="ledger",
         compared_to=f"{(server.card.total_bytes.likely - memory.requested.size.likely) / GIB:.2f} GiB left on the card",
     )
-    return Outcome(holds=room_beside(server) < 0, facts=(fact,))
+    room = room_beside(server)
+    return _decided(room.likely < 0, room.low >= 0, fact)
 
 
 def blocks(view: View, tokens: float) -> tuple[int, int] | None:
@@ -113,8 +113,9 @@ def fewest_shards(view: View) -> int | None:
     server = _with_card(view)
     if server is None:
         return None
-    degrees = problems.degrees(server, view.evidence.deployment.hardware.count)
-    return next((degree for degree, larger in degrees if starts(larger) == "yes"), 0)
+    most = view.evidence.deployment.hardware.count or MOST_DEVICES
+    larger = (degree for degree in degrees(server, most) if degree > server.settings.tensor_parallel)
+    return next((degree for degree in larger if starts(server.changed(tensor_parallel=degree)) == "yes"), 0)
 
 
 def _with_card(view: View) -> Candidate | None:
