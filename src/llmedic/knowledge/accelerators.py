@@ -57,6 +57,7 @@ class Accelerator(Record, frozen=True):
     link_gbs       between devices of a node, both directions together, GB/s; 0: none or unknown
     per_node       devices in a usual node
     unified        host and device share the memory
+    common         language models are widely served on it: what to propose first
     """
 
     name: str
@@ -75,6 +76,7 @@ class Accelerator(Record, frozen=True):
     capability: float | None = None
     link_gbs: float = 0.0
     unified: bool = False
+    common: bool = False
     note: str = ""
     source: str = ""
 

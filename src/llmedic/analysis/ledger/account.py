@@ -8,8 +8,8 @@ from math import ceil
 
 from llmedic.analysis.ledger import balance, geometry, llamacpp, settings, sglang, solve, startup, tgi
 from llmedic.analysis.ledger.candidate import Candidate, Load
-from llmedic.analysis.ledger.grid import Question
 from llmedic.analysis.ledger.ranges import GIB, exact
+from llmedic.analysis.ledger.variants import Variants
 from llmedic.analysis.ledger.vllm import Card
 from llmedic.errors import UsageError
 from llmedic.knowledge import accelerators
@@ -117,7 +117,7 @@ def _vllm(
         accelerator=deployment.hardware.accelerator,
         settings=balance.shown(resolved, deployment),
         printed=beside,
-        solutions=_solutions(server, deployment, card, wanted),
+        solutions=_solutions(server, deployment, wanted),
         planned=_planned(server, whole, wanted),
     )
 
@@ -131,20 +131,11 @@ def _known(found: Sequence[Printed], wanted: Wanted) -> balance.Known:
     return balance.Known(terms=sizes, pool=sizes.get("kv_cache"), free_bytes=free)
 
 
-def _solutions(server: Candidate, deployment: Deployment, card: Card | None, wanted: Wanted) -> tuple[Solution, ...]:
+def _solutions(server: Candidate, deployment: Deployment, wanted: Wanted) -> tuple[Solution, ...]:
     if not wanted.solve:
         return ()
-    if card is None:
-        raise UsageError("--solve needs a card", hint="add --gpu NAME")
-    question = Question(
-        base=server,
-        load=wanted.load or Load(concurrency=wanted.concurrency or 1, context_tokens=server.settings.max_model_len),
-        model=deployment.model,
-        engine=deployment.engine,
-        version=deployment.version,
-        devices=deployment.hardware.count,
-    )
-    return solve.solve(question, wanted.solve)
+    load = wanted.load or Load(concurrency=wanted.concurrency or 1, context_tokens=server.settings.max_model_len)
+    return solve.solve(Variants(candidate=server, deployment=deployment, load=load), load, wanted.solve)
 
 
 def _planned(server: Candidate, whole: Ledger, wanted: Wanted) -> Planned | None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from llmedic.analysis.ledger import geometry
-from llmedic.analysis.ledger.candidate import MOST_DEVICES, Candidate, Load, degrees
-from llmedic.analysis.ledger.vllm import Card
+from llmedic.analysis.ledger import geometry, placement
+from llmedic.analysis.ledger.candidate import MOST_DEVICES, Candidate, Load, degrees, per_replica
+from llmedic.analysis.ledger.variants import Values, Variants
 from llmedic.errors import InputError
-from llmedic.knowledge import accelerators, flags, quantisations
-from llmedic.model.deployment import ModelFacts
+from llmedic.knowledge import accelerators, quantisations
+from llmedic.model.deployment import FlagValue
+from llmedic.model.geometry import Geometry
 
 AXES = ("tensor-parallel-size", "quantization", "gpu", "gpu-memory-utilization", "max-num-seqs")
 """What can be varied together, in the order of what it costs to change."""
@@ -23,28 +24,12 @@ STORED: Mapping[str, Mapping[str, object]] = {
     "nvfp4": {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16},
 }
 """How checkpoints that are stored so are usually made."""
+ONLINE = frozenset({"fp8", "bitsandbytes"})
+"""vLLM quantises any checkpoint so while it loads; for the others a quantised checkpoint has to be downloaded."""
+WHOLE_BEFORE = (0, 17)
+"""Before, fp8 was made of weights that lay on the card as a whole (vllm/model_executor/layers/quantization/fp8.py)."""
 SHARES = (0.8, 0.85, 0.9, 0.92, 0.95)
 CAPS = (16, 32, 64, 128, 256, 512, 1024)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A server as it would be started, the load that has to fit, and what a change may use.
-
-    model    to weigh it again with another quantisation
-    devices  cards in the machine; None where nobody said
-    """
-
-    base: Candidate
-    load: Load
-    model: ModelFacts
-    engine: str = "vllm"
-    version: str = ""
-    devices: int | None = None
-
-    def typed(self, name: str, value: object) -> str:
-        """A setting as it is typed for this engine and release."""
-        return f"{flags.typed(name, self.engine, self.version) or name} {value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,75 +43,107 @@ class Combination:
     share: float | None
     cap: int | None
 
-    def typed(self, question: Question) -> str:
-        """What is typed and bought for it."""
-        words = (
-            question.typed("tensor_parallel_size", self.degree) if self.degree else "",
-            question.typed("quantization", self.quantization) if self.quantization else "",
-            self.card.name if self.card else "",
-            question.typed("gpu_memory_utilization", f"{self.share:.2f}") if self.share else "",
-            question.typed("max_num_seqs", self.cap) if self.cap else "",
-        )
-        return ", ".join(word for word in words if word)
+    @property
+    def bought(self) -> tuple[str, ...]:
+        """The card and the checkpoint that are needed for it."""
+        checkpoint = self.quantization if self.quantization and self.quantization not in ONLINE else ""
+        return (self.card.name if self.card else "", checkpoint)
+
+    @property
+    def values(self) -> Values:
+        """The settings that are typed for it."""
+        values: dict[str, FlagValue] = {
+            "tensor_parallel_size": self.degree,
+            "quantization": self.quantization if self.quantization in ONLINE else None,
+            "gpu_memory_utilization": self.share,
+            "max_num_seqs": self.cap,
+        }
+        return {name: value for name, value in values.items() if value}
 
 
-def combinations(question: Question, axes: Sequence[str]) -> Iterator[Combination]:
+def combinations(base: Variants, load: Load, axes: Sequence[str]) -> Iterator[Combination]:
     """Every combination on some of `AXES`: fewest devices first, then least loss, then the smallest card."""
-    base, wanted = question.base, question.load.concurrency
+    least = per_replica(base.candidate, load)
     shares = SHARES if "gpu-memory-utilization" in axes else (None,)
-    caps = (wanted, *(cap for cap in CAPS if cap > wanted)) if "max-num-seqs" in axes else (None,)
-    for degree, name, placed in _placements(question, axes):
-        for card in cards() if "gpu" in axes else (None,):
-            capability = card.capability if card else base.card.compute_capability
-            if not runs(placed, capability, question):
+    caps = (least, *(cap for cap in CAPS if cap > least)) if "max-num-seqs" in axes else (None,)
+    places = [(card, base.on(card)) for card in cards()] if "gpu" in axes else [(None, base)]
+    for degree, (name, stored) in product(_degrees(base, axes), _stored(base, axes)):
+        for card, place in places:
+            server = replace(place.candidate, geometry=stored.geometry, group_size=stored.group_size)
+            server = server.changed(tensor_parallel=degree) if degree else server
+            unquantised = replace(server, geometry=place.candidate.geometry)
+            if not runs(server, place) or not loads(unquantised, name) or not placement.possible(place.plan(server)):
                 continue
-            on_card = replace(placed, card=on(card), known_pool=None) if card else placed
+            usual = least if least > server.settings.max_num_seqs else None
             for cap, share in product(caps, shares):
-                changes: dict[str, float] = {"max_num_seqs": cap or max(wanted, base.settings.max_num_seqs)}
-                if share is not None:
-                    changes["utilization"] = share
-                yield Combination(on_card.changed(**changes), degree, name, card, share, cap)
+                yield Combination(_with(server, cap or usual, share), degree, name, card, share, cap or usual)
 
 
-def _placements(question: Question, axes: Sequence[str]) -> Iterator[tuple[int | None, str | None, Candidate]]:
-    """The degrees and the quantisations, each with the server as it would be divided and stored."""
-    base = question.base
-    kinds = tuple(quantised(question)) if "quantization" in axes else ((None, base),)
-    varied = "tensor-parallel-size" in axes
-    for degree in degrees(base, question.devices or MOST_DEVICES) if varied else (None,):
-        for name, shaped in kinds:
-            yield degree, name, shaped.changed(tensor_parallel=degree) if degree else shaped
+def _with(server: Candidate, cap: int | None, share: float | None) -> Candidate:
+    settings = server.settings
+    return server.changed(max_num_seqs=cap or settings.max_num_seqs, utilization=share or settings.utilization)
 
 
-def quantised(question: Question) -> Iterator[tuple[str, Candidate]]:
-    """The model as it is, then under every quantisation that it can be weighed with; a quantised one stays as it is."""
-    yield "", question.base
-    if question.base.geometry.quantization:
-        return
-    for name in QUANTISATIONS:
-        stored = STORED.get(name)
-        config = {**question.model.config, "quantization_config": stored} if stored else question.model.config
+def _degrees(base: Variants, axes: Sequence[str]) -> Sequence[int | None]:
+    if "tensor-parallel-size" not in axes:
+        return (None,)
+    replicas = base.candidate.settings.pipeline_parallel * base.candidate.settings.data_parallel
+    return degrees(base.candidate, base.devices // replicas if base.devices else MOST_DEVICES)
+
+
+def _stored(base: Variants, axes: Sequence[str]) -> Sequence[tuple[str | None, Candidate]]:
+    if "quantization" not in axes:
+        return ((None, base.candidate),)
+    return tuple((name, kind.candidate) for name, kind in quantised(base))
+
+
+def quantised(base: Variants) -> Iterator[tuple[str, Variants]]:
+    """The model as it is ("" as its name), then as checkpoints that weigh less, the least lossy first.
+
+    One that is quantised already cannot be quantised while it loads.
+    """
+    yield "", base
+    config = {key: value for key, value in base.deployment.model.config.items() if key != "quantization_config"}
+    names = STORED if base.candidate.geometry.quantization else QUANTISATIONS
+    for name in names if config else ():
+        model = replace(base.deployment.model, config=_stored_as(config, name), tensors=())
         try:
-            shape = geometry.of(replace(question.model, config=config, tensors=()), quantization=name)
+            shape = geometry.of(model, quantization=name)
         except InputError:
             continue
-        yield name, replace(question.base, geometry=shape, known_pool=None)
+        if _bytes(shape) < _bytes(base.candidate.geometry):
+            server = replace(
+                base.candidate, geometry=shape, known_pool=None, group_size=placement.group_size(model.config)
+            )
+            yield name, replace(base, candidate=server, deployment=replace(base.deployment, model=model))
 
 
-def runs(candidate: Candidate, capability: float | None, question: Question) -> bool:
+def _stored_as(config: Mapping[str, object], name: str) -> Mapping[str, object]:
+    return {**config, "quantization_config": STORED[name]} if name in STORED else config
+
+
+def _bytes(shape: Geometry) -> float:
+    return sum(part.bytes for part in shape.weights)
+
+
+def runs(candidate: Candidate, base: Variants) -> bool:
     """Whether a card has a kernel for how the model is quantised; where that is not known, it is not excluded."""
-    name = candidate.geometry.quantization
+    name, capability = candidate.geometry.quantization, candidate.card.compute_capability
     if not name or capability is None:
         return True
-    return quantisations.support(name, capability, question.engine, question.version).runs != "no"
+    return quantisations.support(name, capability, "vllm", base.deployment.version).runs != "no"
+
+
+def loads(unquantised: Candidate, name: str | None) -> bool:
+    """Whether the card that holds quantised weights also holds what they are made of while they load."""
+    version = unquantised.settings.version
+    if name != "fp8" or not version or version >= WHOLE_BEFORE:
+        return True
+    weights = next(term.size for term in unquantised.memory().terms if term.id == "weights")
+    return weights.high <= unquantised.card.total_bytes.low
 
 
 def cards() -> list[accelerators.Accelerator]:
-    """Cards with memory of their own that vLLM's CUDA builds run on, the smallest first."""
-    known = [card for card in accelerators.accelerators().values() if card.vendor == "nvidia" and not card.unified]
+    """Cards that are commonly served on and that vLLM's CUDA builds run on, the smallest first."""
+    known = [card for card in accelerators.accelerators().values() if card.vendor == "nvidia" and card.common]
     return sorted(known, key=lambda card: (card.memory.likely, card.name))
-
-
-def on(card: accelerators.Accelerator) -> Card:
-    """The card as the arithmetic needs it."""
-    return Card(total_bytes=card.memory, compute_capability=card.capability, unified=card.unified)

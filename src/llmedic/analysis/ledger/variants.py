@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from math import floor
 
 from llmedic.analysis.ledger import placement, settings
 from llmedic.analysis.ledger.candidate import ALWAYS_FREE_BYTES, Candidate, Load, room_beside, starts
+from llmedic.analysis.ledger.vllm import Card
 from llmedic.errors import UsageError
 from llmedic.knowledge import accelerators, flags
 from llmedic.model.deployment import Deployment, Flag, FlagValue
@@ -16,6 +18,8 @@ LENGTH_STEP = 256
 """Lengths are rounded down to it: nobody types 40,513."""
 LEAST_LENGTH = 1024
 """A shorter context makes a server that starts and is of no use."""
+
+_accelerator = cache(accelerators.find)
 
 Values = Mapping[str, FlagValue]
 """Settings by their engine-neutral names, changed together."""
@@ -35,6 +39,12 @@ class Variants:
     load: Load | None = None
 
     @property
+    def card(self) -> accelerators.Accelerator | None:
+        """The card by its name; None where nobody said, or it is not a known one."""
+        name = self.deployment.hardware.accelerator
+        return _accelerator(name) if name else None
+
+    @property
     def devices(self) -> int | None:
         """Cards in the machine; None where nobody said."""
         return self.deployment.hardware.count
@@ -50,22 +60,38 @@ class Variants:
 
     def other(self, values: Values) -> Candidate | None:
         """The server with other flags, its defaults resolved anew; None when no server can have them."""
+        found = self.changed(values)
+        return None if found is None else found.candidate
+
+    def changed(self, values: Values) -> Variants | None:
+        """The deployment with other flags; None when no server can have them."""
         kept = tuple(flag for flag in self.deployment.flags if flag.name not in values)
         added = tuple(Flag(name=name, value=value) for name, value in values.items())
+        return self._resolved(replace(self.deployment, flags=kept + added))
+
+    def on(self, card: accelerators.Accelerator) -> Variants:
+        """The deployment on another card, with the defaults of that one."""
+        hardware = replace(
+            self.deployment.hardware, accelerator=card.name, memory_gib=None, compute_capability=card.capability
+        )
+        seen = Card(total_bytes=card.memory, compute_capability=card.capability, unified=card.unified)
+        moved = replace(self, candidate=replace(self.candidate, card=seen, known_pool=None), free_bytes=None)
+        return moved._resolved(replace(self.deployment, hardware=hardware)) or moved
+
+    def _resolved(self, deployment: Deployment) -> Variants | None:
         try:
-            found = settings.resolve(replace(self.deployment, flags=kept + added), self.candidate.geometry)
+            found = settings.resolve(deployment, self.candidate.geometry)
         except UsageError:
             return None
-        return self.candidate.resettled(found)
+        return replace(self, candidate=self.candidate.resettled(found), deployment=deployment)
 
     def plan(self, candidate: Candidate) -> placement.Plan:
         """How a server is divided over the machine."""
-        hardware = self.deployment.hardware
         return placement.Plan(
             geometry=candidate.geometry,
             settings=candidate.settings,
-            accelerator=accelerators.find(hardware.accelerator) if hardware.accelerator else None,
-            count=hardware.count or 0,
+            accelerator=self.card,
+            count=self.devices or 0,
             group_size=candidate.group_size,
             engine="vllm",
             version=self.deployment.version,
@@ -81,6 +107,7 @@ class Variants:
         scarce = self.free_bytes is not None and not candidate.settings.cache_bytes and self.free_bytes < asked
         return (
             not scarce
+            and candidate.settings.max_num_batched_tokens >= candidate.settings.max_num_seqs
             and starts(candidate) == "yes"
             and plan.blocks_per_request(candidate.settings.max_model_len)
             <= plan.usable(plan.blocks(candidate.pool().low))
