@@ -13,6 +13,7 @@ from llmedic.model.ledger import Range
 
 _FILE = "accelerators.yaml"
 _ALIASES = re.compile(r"^  aliases: \[(.*)\]$", re.MULTILINE)
+_COMMON = "\n  common: true\n"
 _ASIDE = re.compile(r"\([^()]*\)")
 _WORDS = re.compile(r"(?!rtx\d|rx\d)[a-z]+[0-9]*[a-z]*|[0-9]+[a-z]*")
 _MAKERS = frozenset((
@@ -96,6 +97,13 @@ class Accelerator(Record, frozen=True):
 def accelerators() -> dict[str, Accelerator]:
     """Every accelerator by its name, in the order of the file."""
     return {item.name: item for item in load.records(_FILE, Accelerator)}
+
+
+@cache
+def common() -> tuple[Accelerator, ...]:
+    """The accelerators that are widely served on, in the order of the file; only these are parsed."""
+    found = (_record(name.strip('"')) for name, text in load.chunks(_FILE).items() if _COMMON in text)
+    return tuple(card for card in found if card is not None)
 
 
 def find(word: str) -> Accelerator | None:
@@ -187,6 +195,7 @@ def _beside_a_size(key: str) -> Accelerator | None:
     return None
 
 
+@cache
 def _record(name: str) -> Accelerator | None:
     """The one record, parsed alone; a name that YAML has to quote is quoted in the file too."""
     return load.record(_FILE, name if name in load.chunks(_FILE) else f'"{name}"', Accelerator)

@@ -86,7 +86,13 @@ def methods() -> dict[str, Method]:
 def find(word: str) -> Method | None:
     """The method that a word names ("awq", "modelopt_fp4", "compressed-tensors"), or None."""
     name = _index().get(_key(word))
-    return load.record(_FILE, name, Method) if name else None
+    return _record(name) if name else None
+
+
+@cache
+def _record(name: str) -> Method | None:
+    """The one record, parsed alone."""
+    return load.record(_FILE, name, Method)
 
 
 def mentioned(text: str) -> Method | None:

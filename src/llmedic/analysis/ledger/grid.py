@@ -75,13 +75,11 @@ def combinations(base: Variants, load: Load, axes: Sequence[str]) -> Iterator[Co
             if not runs(server, place) or not loads(unquantised, name) or not placement.possible(place.plan(server)):
                 continue
             usual = least if least > server.settings.max_num_seqs else None
-            for cap, share in product(caps, shares):
-                yield Combination(_with(server, cap or usual, share), degree, name, card, share, cap or usual)
-
-
-def _with(server: Candidate, cap: int | None, share: float | None) -> Candidate:
-    settings = server.settings
-    return server.changed(max_num_seqs=cap or settings.max_num_seqs, utilization=share or settings.utilization)
+            for cap in caps:
+                capped = server.changed(max_num_seqs=cap or usual) if cap or usual else server
+                for share in shares:
+                    shared = capped.changed(utilization=share) if share else capped
+                    yield Combination(shared, degree, name, card, share, cap or usual)
 
 
 def _degrees(base: Variants, axes: Sequence[str]) -> Sequence[int | None]:
@@ -145,5 +143,5 @@ def loads(unquantised: Candidate, name: str | None) -> bool:
 
 def cards() -> list[accelerators.Accelerator]:
     """Cards that are commonly served on and that vLLM's CUDA builds run on, the smallest first."""
-    known = [card for card in accelerators.accelerators().values() if card.vendor == "nvidia" and card.common]
+    known = [card for card in accelerators.common() if card.vendor == "nvidia"]
     return sorted(known, key=lambda card: (card.memory.likely, card.name))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from math import floor
 
 from llmedic.analysis.ledger import placement, settings
@@ -18,8 +17,6 @@ LENGTH_STEP = 256
 """Lengths are rounded down to it: nobody types 40,513."""
 LEAST_LENGTH = 1024
 """A shorter context makes a server that starts and is of no use."""
-
-_accelerator = cache(accelerators.find)
 
 Values = Mapping[str, FlagValue]
 """Settings by their engine-neutral names, changed together."""
@@ -42,7 +39,7 @@ class Variants:
     def card(self) -> accelerators.Accelerator | None:
         """The card by its name; None where nobody said, or it is not a known one."""
         name = self.deployment.hardware.accelerator
-        return _accelerator(name) if name else None
+        return accelerators.find(name) if name else None
 
     @property
     def devices(self) -> int | None:
