@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from llmedic.analysis.ledger import account, deployed
 from llmedic.app import evidence
 from llmedic.app.request import LedgerRequest
 from llmedic.knowledge import accelerators, models
-from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
+from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
+from llmedic.model.evidence import Evidence
 from llmedic.model.ledger import LedgerReport
 from llmedic.model.raw import Raw
 
@@ -27,15 +28,58 @@ def run(request: LedgerRequest) -> LedgerReport:
         CallerError: a word, a file or a flag is wrong.
     """
     found = evidence.of(_raws(request))
-    deployment = _deployment(request, found.deployment)
+    said = _trusted(found.deployment)
+    _refuse_another_engine(request, said)
+    deployment = _deployment(request, said)
     wanted = account.Wanted(
         available_bytes=request.available_bytes,
         context_tokens=request.context_tokens,
         concurrency=request.concurrency,
         plan_context=request.plan_context,
         solve=request.solve,
+        log=str(request.log or ""),
     )
-    return account.of(deployment, found.events, wanted)
+    return account.of(deployment, found.events, wanted, _before(deployment, found))
+
+
+def _trusted(said: Deployment) -> Deployment:
+    """The deployment with each flag once, as the most trusted source has it: what is typed beside a log counts."""
+    flags: dict[str, Flag] = {}
+    for flag in said.flags:
+        if flag.name not in flags or flags[flag.name].origin == flag.origin:
+            flags[flag.name] = flag
+    return replace(said, flags=tuple(flags.values()))
+
+
+def _before(deployment: Deployment, found: Evidence) -> Deployment | None:
+    """The deployment that printed the log, where a flag typed beside it has another value than there.
+
+    What a log does not tell was at its default where the log lists the settings; else the typed flag describes it.
+    """
+    from llmedic.collect.logs.settings import LISTS
+
+    printed = {flag.name: flag for flag in found.deployment.flags if flag.origin == "log"}
+    listed = any(event.id in LISTS for event in found.events)
+    changed = {flag.name for flag in deployment.flags if flag.origin != "log" and _differs(flag, printed, listed)}
+    if not changed:
+        return None
+    kept = tuple(flag for flag in deployment.flags if flag.name not in changed)
+    return replace(deployment, flags=kept + tuple(printed[name] for name in sorted(changed) if name in printed))
+
+
+def _differs(flag: Flag, printed: Mapping[str, Flag], listed: bool) -> bool:
+    there = printed.get(flag.name)
+    return listed if there is None else str(flag.value) != str(there.value)
+
+
+def _refuse_another_engine(request: LedgerRequest, said: Deployment) -> None:
+    """A log of one engine is not to be held against the formulae of another. Ollama runs llama.cpp."""
+    asked, printed = request.engine, said.engine
+    if request.log is None or not asked or not printed or asked == printed:
+        return
+    if {asked, printed} <= {"llama.cpp", "ollama"}:
+        return
+    raise errors.UsageError(f"{request.log}: the log is of {printed}, not of {asked}", hint="leave --engine out")
 
 
 def _raws(request: LedgerRequest) -> Sequence[Raw]:

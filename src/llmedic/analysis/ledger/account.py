@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from llmedic.analysis.ledger import balance, geometry, llamacpp, settings, sglang, solve, startup, tgi
+from llmedic.analysis.ledger import (
+    balance,
+    cache,
+    elsewhere,
+    explain,
+    geometry,
+    llamacpp,
+    logged,
+    problems,
+    settings,
+    sglang,
+    solve,
+    startup,
+    tgi,
+)
 from llmedic.analysis.ledger.candidate import Candidate, Load
+from llmedic.analysis.ledger.logged import Log
 from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.analysis.ledger.variants import Variants
 from llmedic.analysis.ledger.vllm import Card
@@ -19,6 +34,8 @@ from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import ContextCost, Ledger, LedgerReport, Planned, Printed, Range, Solution, Term
 
 OTHERS = {"sglang": sglang.ledger, "llama.cpp": llamacpp.ledger, "ollama": llamacpp.ledger, "tgi": tgi.ledger}
+COUNTED_BLOCKS = 100_000
+"""So many that a block of padding does not matter."""
 QUICK_MOST_BLOCKS = 256
 """The rule of thumb of a published incident review: min(256, ceil(1.2 x tokens / 32) + 4)."""
 
@@ -28,6 +45,7 @@ class Wanted:
     """What is asked beside the ledger itself.
 
     available_bytes  the size of the KV cache on one device, where it is known
+    log              the name of the start-up log, "" without one
     """
 
     available_bytes: int | None = None
@@ -35,6 +53,7 @@ class Wanted:
     concurrency: int | None = None
     plan_context: int | None = None
     solve: Sequence[str] = ()
+    log: str = ""
 
     @property
     def load(self) -> Load | None:
@@ -45,24 +64,44 @@ class Wanted:
             else Load(concurrency=self.concurrency or 1, context_tokens=self.context_tokens)
         )
 
+    @property
+    def planned(self) -> Load | None:
+        """The load after the planned change."""
+        load = self.load
+        return None if load is None or self.plan_context is None else replace(load, context_tokens=self.plan_context)
 
-def of(deployment: Deployment, events: Sequence[LogEvent] = (), wanted: Wanted | None = None) -> LedgerReport:
+
+def of(
+    deployment: Deployment,
+    events: Sequence[LogEvent] = (),
+    wanted: Wanted | None = None,
+    before: Deployment | None = None,
+) -> LedgerReport:
     """The ledger of a deployment.
+
+    before: the deployment that printed the log, where a changed one is asked about
 
     Raises:
         InputError: the model's configuration cannot be one.
         UsageError: a setting cannot be one, or something was asked that this engine's ledger does not answer.
     """
     wanted = wanted or Wanted()
-    found = startup.printed(events)
-    card = card_of(deployment.hardware, found)
+    log = logged.read(events, deployment.version, wanted.log, before)
+    deployment = logged.completed(deployment, log)
+    card = card_of(deployment.hardware, log.found.printed)
     shape = geometry_of(deployment)
     if shape is None:
-        return LedgerReport(ledger=_printed_only(deployment, found, card), model_name=deployment.model.name,
-                            accelerator=deployment.hardware.accelerator, printed=found)  # fmt: skip
-    if deployment.engine in OTHERS:
-        return _other(deployment, shape, card, found, wanted)
-    return _vllm(deployment, shape, card, found, wanted)
+        report = LedgerReport(ledger=_printed_only(deployment, log, card), printed=log.found.printed)
+    elif deployment.engine in OTHERS:
+        report = _other(deployment, shape, card, log, wanted)
+    else:
+        report = _vllm(deployment, shape, card, log, wanted)
+    return replace(
+        report,
+        ledger=logged.told(report.ledger, log, deployment),
+        model_name=deployment.model.name,
+        accelerator=deployment.hardware.accelerator,
+    )
 
 
 def card_of(hardware: HardwareFacts, found: Sequence[Printed] = ()) -> Card | None:
@@ -101,20 +140,27 @@ def geometry_of(deployment: Deployment) -> Geometry | None:
     )
 
 
-def _vllm(
-    deployment: Deployment, shape: Geometry, card: Card | None, found: tuple[Printed, ...], wanted: Wanted
-) -> LedgerReport:
-    resolved = settings.resolve(deployment, shape)
+def _vllm(deployment: Deployment, shape: Geometry, card: Card | None, log: Log, wanted: Wanted) -> LedgerReport:
+    printing = deployment if log.before is None else logged.completed(log.before, log)
+    resolved = settings.resolve(printing, shape)
     nothing = balance.Known(terms={})
-    computed = balance.candidate(shape, resolved, card, deployment, nothing)
-    beside = startup.beside(found, balance.ledger(computed, deployment, card, nothing, None))
-    known = _known(found, wanted)
-    server = balance.candidate(shape, resolved, card, deployment, known)
+    computed = balance.candidate(shape, resolved, card, printing, nothing)
+    beside = startup.beside(log.found.printed, balance.ledger(computed, printing, card, nothing, None))
+    known = _known(log, computed, wanted)
+    server = balance.candidate(shape, resolved, card, printing, known)
+    if log.before is not None:
+        resolved = settings.resolve(deployment, shape)
+        server = server.resettled(resolved)
+        known = balance.Known(terms={}, pool=server.known_pool, pool_basis="computed", free_bytes=known.free_bytes)
     whole = balance.ledger(server, deployment, card, known, wanted.load)
+    if log.ended is not None:
+        variants = Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=wanted.load)
+        whole = replace(whole, problems=explain.why(log.ended, variants, whole))
+    if wanted.planned is not None and whole.pool is not None and whole.starts != "no":
+        coming = Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=wanted.planned)
+        whole = replace(whole, problems=(*whole.problems, *problems.planned(coming)))
     return LedgerReport(
         ledger=whole,
-        model_name=deployment.model.name,
-        accelerator=deployment.hardware.accelerator,
         settings=balance.shown(resolved, deployment),
         printed=beside,
         solutions=_solutions(server, deployment, wanted),
@@ -122,13 +168,32 @@ def _vllm(
     )
 
 
-def _known(found: Sequence[Printed], wanted: Wanted) -> balance.Known:
-    sizes: Mapping[str, Range] = {one.id: startup.rounded(one.value) for one in found if one.unit == "bytes"}
-    free = next((one.value for one in found if one.id == "free"), None)
+def _known(log: Log, computed: Candidate, wanted: Wanted) -> balance.Known:
+    """What need not be computed: printed sizes, the pool that was given, and what a failure tells."""
+    inside = any(term.id == "cuda_graphs" for term in computed.memory().terms)
+    sizes = startup.terms(log.found.printed, graphs_inside=inside)
+    free = log.found.size("free")
+    if log.ended is not None and log.ended.others and log.ended.total is not None:
+        free = log.ended.total - log.ended.others
     if wanted.available_bytes is not None:
         pool = exact(wanted.available_bytes)
         return balance.Known(terms=sizes, pool=pool, pool_basis="given", free_bytes=free)
-    return balance.Known(terms=sizes, pool=sizes.get("kv_cache"), free_bytes=free)
+    failed = explain.pool(log.ended, computed, log.found) if log.ended is not None else None
+    pool_size = failed or sizes.get("kv_cache") or _counted(log.found.printed, computed)
+    return balance.Known(terms=sizes, pool=pool_size, free_bytes=free)
+
+
+def _counted(found: Sequence[Printed], server: Candidate) -> Range | None:
+    """The pool by the blocks or tokens that releases before 0.9.2 print instead of its size."""
+    counts = {one.id: one.value for one in found}
+    plan = server.plan()
+    if not plan.counts or plan.refusal:
+        return None
+    if counts.get("blocks"):
+        return exact(counts["blocks"] * plan.bytes_per_block)
+    many = exact(COUNTED_BLOCKS * plan.bytes_per_block)
+    each = cache.fit(plan, many, server.settings.max_model_len).printed_tokens.likely / COUNTED_BLOCKS
+    return exact(counts["kv_tokens"] / each * plan.bytes_per_block) if counts.get("kv_tokens") and each else None
 
 
 def _solutions(server: Candidate, deployment: Deployment, wanted: Wanted) -> tuple[Solution, ...]:
@@ -160,27 +225,28 @@ def _cost(server: Candidate, pool: Range, tokens: int) -> ContextCost:
     )
 
 
-def _other(
-    deployment: Deployment, shape: Geometry, card: Card | None, found: tuple[Printed, ...], wanted: Wanted
-) -> LedgerReport:
+def _other(deployment: Deployment, shape: Geometry, card: Card | None, log: Log, wanted: Wanted) -> LedgerReport:
     if wanted.solve or wanted.plan_context or wanted.available_bytes:
         raise UsageError(
             f"--solve, --plan-context and --available are not there for {deployment.engine}",
             hint="they are for --engine vllm",
         )
     total = None if card is None else Term(id="total", size=card.total_bytes, basis="given")
-    own = OTHERS[deployment.engine](shape, deployment, total)
-    whole = replace(own, notes=(*deployment.model.notes, *own.notes))
-    return LedgerReport(
-        ledger=whole,
-        model_name=deployment.model.name,
-        accelerator=deployment.hardware.accelerator,
-        printed=startup.beside(found, whole),
-    )
+
+    def draw(one: Deployment) -> Ledger:
+        own = OTHERS[deployment.engine](shape, one, total)
+        return replace(own, notes=(*deployment.model.notes, *own.notes))
+
+    whole = draw(deployment)
+    beside = startup.beside(log.found.printed, whole)
+    if log.ended is not None:
+        whole = elsewhere.why(log.ended, whole, deployment, draw)
+    return LedgerReport(ledger=whole, printed=beside)
 
 
-def _printed_only(deployment: Deployment, found: tuple[Printed, ...], card: Card | None) -> Ledger:
+def _printed_only(deployment: Deployment, log: Log, card: Card | None) -> Ledger:
     """What the log says by itself, where the model's shape is not known."""
+    found = log.found.printed
     sizes = {one.id: startup.rounded(one.value) for one in found if one.unit == "bytes"}
     terms = tuple(
         Term(id=name, size=sizes[name], basis="printed")
@@ -203,5 +269,6 @@ def _printed_only(deployment: Deployment, found: tuple[Printed, ...], card: Card
         terms=terms,
         pool=pool,
         starts="no" if pool is not None and pool.size.high <= 0 else "unknown",
+        problems=logged.without_ledger(log, deployment),
         gaps=(gap,),
     )

@@ -25,7 +25,13 @@ from llmedic.model.evidence import Evidence, LogEvent, Reading
 TEXT_CHARS = 600
 """An event's text is for a person to recognise the line, not to keep it."""
 
-_SCALES = {"_pct": ("_ratio", 0.01), "_ms": ("_s", 0.001), "_mib": ("_gib", 1 / 1024), "_per10s": ("_per_min", 6.0)}
+_SCALES = {
+    "_pct": ("_ratio", 0.01),
+    "_ms": ("_s", 0.001),
+    "_mib": ("_gib", 1 / 1024),
+    "_bytes": ("_gib", 1 / 2**30),
+    "_per10s": ("_per_min", 6.0),
+}
 _NUMBER = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _TRACEBACK = "Traceback (most recent call last)"
 _ERRORS = ("error", "fatal")
@@ -197,13 +203,14 @@ class Reader:
     def _deployment(self) -> Deployment:
         facts = self._facts
         memory, capability = facts.get("hardware.memory_gib"), facts.get("hardware.compute_capability")
-        cpus = facts.get("hardware.host_cpus")
+        cpus, count = facts.get("hardware.host_cpus"), facts.get("hardware.count")
         return Deployment(
             engine=str(facts.get("engine.name", "")),
             version=_text(facts.get("engine.version", "")),
             flags=tuple(self._flags.values()),
             hardware=HardwareFacts(
                 accelerator=_text(facts.get("hardware.accelerator", "")),
+                count=int(count) if isinstance(count, float) else None,
                 memory_gib=memory if isinstance(memory, float) else None,
                 compute_capability=capability if isinstance(capability, float) else None,
                 host_cpus=int(cpus) if isinstance(cpus, float) else None,
@@ -237,7 +244,7 @@ def _event(seen: _Seen, source: str) -> LogEvent:
 
 
 def _fields(match: re.Match[str]) -> dict[str, str | float]:
-    """Named groups; numbers as floats, scaled by the ending of the group's name (`_pct`, `_ms`, `_mib`)."""
+    """Named groups; numbers as floats, scaled by the ending of the group's name (`_SCALES`)."""
     found: dict[str, str | float] = {}
     for name, value in match.groupdict().items():
         if value is None:

@@ -17,6 +17,8 @@ DUMPS = {
     "sglang-args": "sglang",
 }
 """Pattern id -> engine whose names stand in the dump."""
+LISTS = frozenset({*DUMPS, "tgi-args"})
+"""Patterns of the lines that list what the server was started with: what is not in them is at its default."""
 
 _PAIR = re.compile(
     r"(?:'(?P<quoted>\w+)': |\b(?P<bare>[a-z]\w*)=)"

@@ -1,0 +1,122 @@
+"""Why a start of SGLang, llama.cpp, Ollama or TGI failed, and a change that would have started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import ceil
+
+from llmedic.analysis.ledger.explain import MARGIN_BYTES
+from llmedic.analysis.ledger.failure import Failure, reached, same
+from llmedic.analysis.ledger.flagview import Flags
+from llmedic.analysis.ledger.ranges import gib
+from llmedic.analysis.ledger.variants import Values
+from llmedic.errors import InputError, UsageError
+from llmedic.knowledge import flags
+from llmedic.model.deployment import Deployment, Flag
+from llmedic.model.ledger import Ledger, Problem
+
+Draw = Callable[[Deployment], Ledger]
+"""The engine's own ledger of a deployment."""
+LEAST_SHARE, MOST_SHARE = 0.5, 0.95
+LEAST_CONTEXT = 1024
+LEAST_PREFILL = 256
+
+
+def why(failure: Failure, whole: Ledger, deployment: Deployment, draw: Draw) -> Ledger:
+    """The ledger with the log's word on its start, the problem that ended it first."""
+    agreeing = [one for one in whole.problems if same(one.cause, failure.cause)]
+    others = [one for one in whole.problems if one not in agreeing]
+    others = [one for one in others if one.starts == "yes" or reached(one.cause, failure)]
+    if agreeing:
+        text = agreeing[0].text if failure.tried is None else f"{failure.text}; {agreeing[0].text}"
+        change = agreeing[0].change
+    else:
+        text, change = f"{failure.text}; {_arithmetic(whole)}", ""
+    change = change if change and _starts(change, deployment, draw) else _change(failure, whole, deployment, draw)
+    first = Problem(severity="critical", cause=failure.cause, text=text, change=change, starts="no")
+    return replace(whole, problems=(first, *others), starts="no")
+
+
+def _arithmetic(whole: Ledger) -> str:
+    """The ledger's word: what is taken, and of what."""
+    taken = " + ".join(gib(term.size) for term in (*whole.terms, *((whole.pool,) if whole.pool else ())))
+    if whole.total is None:
+        return f"by the ledger {taken} are needed"
+    text = f"by the ledger {taken} are needed of the {gib(whole.total.size)} of the device"
+    if whole.starts == "yes":
+        text += ": it should have fit, so other processes or settings that the log does not tell took memory"
+    return text
+
+
+def _starts(change: str, deployment: Deployment, draw: Draw) -> bool:
+    """Whether a change, as typed, starts by the ledger: flags and values in turns."""
+    words = change.split()
+    values: dict[str, str | float | bool | None] = {}
+    for flag, value in zip(words[::2], words[1::2], strict=False):
+        values[flags.neutral(deployment.engine, flag.lstrip("-").replace("-", "_"))] = value
+    return bool(values) and _drawn(values, deployment, draw) == "yes"
+
+
+def _change(failure: Failure, whole: Ledger, deployment: Deployment, draw: Draw) -> str:
+    options = {"sglang": _sglang, "tgi": _tgi}.get(deployment.engine, _llamacpp)
+    for values in options(failure, whole, deployment):
+        typed = [(flags.typed(name, deployment.engine, deployment.version), value) for name, value in values.items()]
+        if all(flag for flag, _ in typed) and _drawn(values, deployment, draw) == "yes":
+            return " ".join(f"{flag} {value}" for flag, value in typed)
+    return ""
+
+
+def _drawn(values: Values, deployment: Deployment, draw: Draw) -> str:
+    kept = tuple(flag for flag in deployment.flags if flag.name not in values)
+    added = tuple(Flag(name=name, value=value) for name, value in values.items())
+    try:
+        return draw(replace(deployment, flags=kept + added)).starts
+    except (InputError, UsageError):
+        return "no"
+
+
+def _sglang(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator[Values]:
+    """A larger static share where the cache got nothing, else a smaller one, by what was lacking."""
+    if whole.total is not None and whole.requested is not None:
+        outside = sum(term.size.likely for term in whole.outside if term.id == "non_torch")
+        before = max(whole.total.size.likely - outside, 1.0)
+        share = Flags(deployment).number("mem_fraction_static") or whole.requested.size.likely / before
+        step = max(ceil((failure.lacking + MARGIN_BYTES) / before * 100), 1)
+        down = range(int(share * 100) - step, round(LEAST_SHARE * 100) - 1, -1)
+        up = range(int(share * 100) + step, round(MOST_SHARE * 100) + 1)
+        for percent in up if failure.stage in ("cache", "length") else down:
+            yield {"mem_fraction_static": percent / 100}
+    yield from _wider(deployment)
+
+
+def _tgi(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator[Values]:
+    """A smaller prefill to warm up with, then more shards."""
+    given = Flags(deployment)
+    tokens = given.count("max_prefill_tokens") or given.count("max_input_tokens") or 4096
+    while failure.stage != "load" and tokens // 2 >= LEAST_PREFILL:
+        tokens //= 2
+        longest = given.count("max_input_tokens")  # the launcher refuses inputs that are longer than one prefill
+        yield {"max_prefill_tokens": tokens} | ({"max_input_tokens": tokens} if longest > tokens else {})
+    yield from _wider(deployment)
+
+
+def _llamacpp(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator[Values]:
+    """A shorter context, then fewer layers on the card."""
+    context = whole.cache.max_model_len if whole.cache else 0
+    context = Flags(deployment).count("ctx_size") or context
+    while failure.stage != "load" and context // 2 >= LEAST_CONTEXT:
+        context //= 2
+        yield {"ctx_size": context}
+    layers = len(whole.geometry.layers) if whole.geometry else 0
+    for count in range(layers, -1, -1):
+        yield {"n_gpu_layers": count}
+
+
+def _wider(deployment: Deployment) -> Iterator[Values]:
+    """More shards, as far as the machine has cards."""
+    now = Flags(deployment).count("tensor_parallel_size", default=1)
+    degree = now * 2
+    while degree <= (deployment.hardware.count or 8):
+        yield {"tensor_parallel_size": degree}
+        degree *= 2

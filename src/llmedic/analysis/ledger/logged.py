@@ -1,0 +1,153 @@
+"""What the log beside a ledger says of the start itself: that it succeeded, why it failed, what is missing in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from llmedic.analysis.ledger import failure, startup
+from llmedic.analysis.ledger.failure import Failure
+from llmedic.analysis.ledger.ranges import GIB
+from llmedic.analysis.ledger.startup import Startup
+from llmedic.knowledge import accelerators
+from llmedic.model.deployment import Deployment
+from llmedic.model.evidence import Gap, LogEvent
+from llmedic.model.ledger import Ledger, Problem
+
+TEXT_CHARS = 160
+"""Of a line that is quoted."""
+CARD_TOLERANCE = 0.04
+"""Drivers and MIG profiles differ by less between cards of one name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A start-up log, read.
+
+    name    as it was given, to be named in a hint; "" when there is no log
+    before  the deployment that printed it, where the ledger is asked about a changed one
+    """
+
+    found: Startup = field(default_factory=Startup)
+    failure: Failure | None = None
+    served: bool = False
+    name: str = ""
+    before: Deployment | None = None
+
+    @property
+    def ended(self) -> Failure | None:
+        """The want of memory that ended the start, where the ledger is asked about that start."""
+        return self.failure if self.failure and self.failure.is_memory and self.before is None else None
+
+
+def read(events: Sequence[LogEvent], version: str, name: str = "", before: Deployment | None = None) -> Log:
+    """What a log's events tell of the last start in it."""
+    return Log(
+        found=startup.read(events, version),
+        failure=failure.of(events),
+        served=failure.served(events),
+        name=name,
+        before=before,
+    )
+
+
+def completed(deployment: Deployment, log: Log) -> Deployment:
+    """The deployment with the card's memory as the log prints it, where nobody named the card."""
+    total, hardware = log.found.size("total"), deployment.hardware
+    if total is None or hardware.memory_gib or hardware.accelerator:
+        return deployment
+    return replace(deployment, hardware=replace(hardware, memory_gib=total / GIB))
+
+
+def told(whole: Ledger, log: Log, deployment: Deployment) -> Ledger:
+    """The ledger with what the log says of the start itself."""
+    if not log.name:
+        return whole
+    whole = replace(whole, notes=(*whole.notes, *log.found.notes, *_notes(log, deployment)))
+    if log.before is not None:
+        return whole
+    if log.failure is not None and not log.failure.is_memory:
+        return _not_memory(whole, log, log.failure)
+    if log.failure is not None:
+        return replace(whole, starts="no")
+    if log.served:
+        return _started(whole)
+    if not log.found.printed:
+        gap = Gap(
+            what="memory in the log",
+            why="none of its lines tells of memory",
+            how="give the log from the start of the server on",
+        )
+        return replace(whole, gaps=(*whole.gaps, gap))
+    return whole
+
+
+def without_ledger(log: Log, deployment: Deployment) -> tuple[Problem, ...]:
+    """Why a start failed where the model's shape is not known: what the log's own numbers say."""
+    ended = log.ended
+    if ended is None:
+        return ()
+    text, change = ended.text, ""
+    needed, pool = log.found.size("one_request"), log.found.size("kv_cache")
+    requested, free, total = (log.found.size(name) for name in ("requested", "free", "total"))
+    longest = ended.event.fields.get("longest")
+    if ended.stage == "length" and needed is not None and pool is not None:
+        text = f"{text}: it needs {needed / GIB:.2f} GiB, the pool has {pool / GIB:.2f} GiB"
+        change = f"--max-model-len {longest:.0f}" if isinstance(longest, float) and longest >= 1 else ""
+    elif ended.stage == "free" and free is not None and requested is not None and total:
+        text = f"{free / GIB:.2f} GiB are free at start, {requested / GIB:.2f} GiB are wanted"
+        share = int(free / total * 100 - 1) / 100
+        change = f"--gpu-memory-utilization {share:.2f}" if share > 0 and deployment.engine in ("vllm", "") else ""
+    elif ended.stage == "cache" and pool is not None:
+        text = f"{text}: the pool has {pool / GIB:.2f} GiB"
+    return (Problem(severity="critical", cause=ended.cause, text=text, change=change, starts="no"),)
+
+
+def _notes(log: Log, deployment: Deployment) -> list[str]:
+    found = []
+    if log.found.starts > 1:
+        found.append(f"the log holds {log.found.starts} starts: the last one is shown")
+    if log.before is not None:
+        found.append("settings differ from the log's: what it printed is moved by what the change makes")
+    card = accelerators.find(deployment.hardware.accelerator) if deployment.hardware.accelerator else None
+    total = log.found.size("total")
+    if card is not None and total is not None and abs(total / card.memory.likely - 1) > CARD_TOLERANCE:
+        found.append(
+            f"the log's card has {total / GIB:.2f} GiB, {card.name} has {card.memory.likely / GIB:.2f} GiB: "
+            "the log's counts"
+        )
+    return found
+
+
+def _not_memory(whole: Ledger, log: Log, failed: Failure) -> Ledger:
+    """The log ends with something that is not about memory, or after the start."""
+    quoted = failed.event.text[:TEXT_CHARS].strip()
+    if failed.stage == "serve":
+        gap = Gap(
+            what="why it failed while serving",
+            why=f"the server had started; the ledger is about the start: {quoted}",
+            how=f"llmedic diagnose --log {log.name}",
+        )
+        return replace(_started(whole), gaps=(*whole.gaps, gap))
+    gap = Gap(
+        what="why the start failed",
+        why=f"what the log ends with is not about the card's memory: {quoted}",
+        how=f"llmedic diagnose --log {log.name}",
+    )
+    return replace(whole, starts="unknown", gaps=(*whole.gaps, gap))
+
+
+def _started(whole: Ledger) -> Ledger:
+    """The log shows that it started, whatever the ledger says."""
+    if whole.starts == "yes":
+        return whole
+    milder = tuple(
+        replace(one, severity="warning" if one.severity == "critical" else one.severity, starts="yes")
+        if one.starts != "yes"
+        else one
+        for one in whole.problems
+    )
+    notes = whole.notes
+    if whole.starts == "no":
+        notes = (*notes, "the log shows that it started; by the ledger it would not: are model, card and flags those?")
+    return replace(whole, starts="yes", problems=milder, notes=notes)
