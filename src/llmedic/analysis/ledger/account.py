@@ -153,6 +153,8 @@ def _vllm(deployment: Deployment, shape: Geometry, card: Card | None, log: Log, 
         server = server.resettled(resolved)
         known = balance.Known(terms={}, pool=server.known_pool, pool_basis="computed", free_bytes=known.free_bytes)
     whole = balance.ledger(server, deployment, card, known, wanted.load)
+    if known.pool is None and any(one.unit in ("blocks", "tokens") for one in log.found.printed):
+        whole = replace(whole, notes=(*whole.notes, "the log counts more blocks than the card can hold: left out"))
     if log.ended is not None:
         variants = Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=wanted.load)
         whole = replace(whole, problems=explain.why(log.ended, variants, whole))
@@ -184,16 +186,18 @@ def _known(log: Log, computed: Candidate, wanted: Wanted) -> balance.Known:
 
 
 def _counted(found: Sequence[Printed], server: Candidate) -> Range | None:
-    """The pool by the blocks or tokens that releases before 0.9.2 print instead of its size."""
+    """The pool by the blocks or tokens that releases before 0.9.2 print instead of its size; None if no card has it."""
     counts = {one.id: one.value for one in found}
     plan = server.plan()
     if not plan.counts or plan.refusal:
         return None
-    if counts.get("blocks"):
-        return exact(counts["blocks"] * plan.bytes_per_block)
-    many = exact(COUNTED_BLOCKS * plan.bytes_per_block)
-    each = cache.fit(plan, many, server.settings.max_model_len).printed_tokens.likely / COUNTED_BLOCKS
-    return exact(counts["kv_tokens"] / each * plan.bytes_per_block) if counts.get("kv_tokens") and each else None
+    blocks = counts.get("blocks", 0.0)
+    if not blocks and counts.get("kv_tokens"):
+        many = exact(COUNTED_BLOCKS * plan.bytes_per_block)
+        each = cache.fit(plan, many, server.settings.max_model_len).printed_tokens.likely / COUNTED_BLOCKS
+        blocks = counts["kv_tokens"] / each if each else 0.0
+    size, card = blocks * plan.bytes_per_block, server.card.total_bytes.high
+    return exact(size) if blocks and (size <= card or card <= 0) else None
 
 
 def _solutions(server: Candidate, deployment: Deployment, wanted: Wanted) -> tuple[Solution, ...]:
@@ -257,7 +261,7 @@ def _printed_only(deployment: Deployment, log: Log, card: Card | None) -> Ledger
     why = (
         f"{deployment.model.name} is not in the catalogue" if deployment.model.name else "nobody said which model it is"
     )
-    gap = Gap(what="the model's shape", why=why, how="llmedic ledger MODEL_DIRECTORY --log LOG")
+    gap = Gap(what="the model's shape", why=why, how=f"llmedic ledger MODEL_DIRECTORY --log {log.name or 'LOG'}")
     return Ledger(
         engine=deployment.engine,
         version=deployment.version,
