@@ -100,6 +100,9 @@ class Geometry:
     quantization       how the checkpoint is quantised ("", "fp8", "awq", "gptq", "nvfp4", "mxfp4", "bitsandbytes",
                        "compressed-tensors", "gguf", …)
     multimodal         it takes images, audio or video, so start-up profiles an encoder too
+    rotary_numbers     numbers in the tables of positions that an engine builds while loading, on every rank
+    encoder_numbers    image encoder: numbers held for one patch at its widest moment (0: none, or not known)
+    encoder_patches    patches behind one token of it; encoder_item_tokens: of the largest image (0: not known)
     unsure             what the configuration did not say and was therefore assumed, one line each; when it is not
                        empty, sizes computed from this are not to be told as certain
     """
@@ -118,6 +121,10 @@ class Geometry:
     bytes_each: int = 2
     quantization: str = ""
     multimodal: bool = False
+    rotary_numbers: int = 0
+    encoder_numbers: int = 0
+    encoder_patches: int = 0
+    encoder_item_tokens: int = 0
     draft_layers: tuple[CacheLayer, ...] = ()
     draft_weights: tuple[WeightPart, ...] = ()
     unsure: tuple[str, ...] = ()

@@ -9,7 +9,15 @@ import pytest
 import yaml
 from tests.analysis.ledger.shapes import dense
 
-from llmedic.analysis.ledger.activation import Stage, activation, expert_workspace, penalty_state, sampler
+from llmedic.analysis.ledger.activation import (
+    Stage,
+    activation,
+    encoder,
+    expert_workspace,
+    forward,
+    penalty_state,
+    sampler,
+)
 from llmedic.analysis.ledger.ranges import GIB
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.model.geometry import Geometry
@@ -114,3 +122,49 @@ def test_an_encoder_can_be_the_peak_where_few_requests_are_sampled() -> None:
     assert vision.how == "the encoder's dummy images"
     assert vision.size.likely > text.size.likely
     assert vision.size.high - vision.size.low > text.size.high - text.size.low
+
+
+VISION = {"multimodal": True, "encoder_numbers": 7 * 1152, "encoder_patches": 4, "encoder_item_tokens": 16384}
+
+
+def test_the_encoder_computes_at_least_its_largest_image() -> None:
+    small, large = (
+        encoder(dense(**VISION), Settings(version=(0, 19, 0), max_num_batched_tokens=tokens), "0.19.0").likely
+        for tokens in (2048, 32768)
+    )
+    assert small == 16384 * 4 * 7 * 1152 * 2
+    assert large == 2 * small
+
+
+def test_the_first_engine_leaves_out_an_image_that_is_longer_than_the_step() -> None:
+    short, long = (
+        activation(
+            dense(**VISION),
+            Settings(version=(0, 6, 6), first_engine=True, max_num_seqs=256, max_num_batched_tokens=tokens),
+            Stage(),
+            "0.6.6",
+        )
+        for tokens in (8192, 32768)
+    )
+    assert short.how == "one step of 8192 tokens"
+    assert long.size.likely > short.size.likely
+
+
+@pytest.mark.parametrize(
+    ("version", "asked", "bytes_per_logit"),
+    [("0.8.2", True, 38), ("0.11.0", True, 14), ("0.11.0", False, 38), ("0.11.0", None, 38), ("0.24.0", True, 6)],
+)
+def test_flashinfer_samples_where_it_is_asked_to(version: str, asked: bool | None, bytes_per_logit: int) -> None:
+    settings = Settings(
+        version=release(version), max_num_seqs=256, max_num_batched_tokens=2048, flashinfer_sampler=asked
+    )
+    found = sampler(dense(), settings, version).likely
+    assert found == pytest.approx(bytes_per_logit * 256 * 128256 + 2048 * 4096 * 2)
+
+
+def test_a_product_that_is_quantised_while_it_is_computed_is_not_kept() -> None:
+    few = Settings(version=(0, 11, 0), max_num_seqs=1, max_num_batched_tokens=8192)
+    whole, fp8, int8 = (
+        forward(dense(quantization=quantization), few, Stage(), "0.11.0") for quantization in ("", "fp8", "int8")
+    )
+    assert fp8.likely < whole.likely < int8.likely <= fp8.high

@@ -1,11 +1,14 @@
 """CUDA graphs: which sizes, how much, and who pays."""
 
+from dataclasses import replace
+
 import pytest
 from tests.analysis.ledger.shapes import dense
 
 from llmedic.analysis.ledger.graphs import capture_sizes, count, graphs, inside
 from llmedic.analysis.ledger.ranges import GIB
 from llmedic.analysis.ledger.settings import Settings
+from llmedic.model.geometry import CacheLayer
 
 
 def test_the_sizes_that_real_logs_list() -> None:
@@ -44,3 +47,30 @@ def test_printed_estimates_lie_in_the_interval(seqs: int, estimate_gib: float) -
 def test_who_pays(version: tuple[int, ...], architecture: str, paid: bool) -> None:
     release = ".".join(map(str, version))
     assert inside(dense(architecture=architecture), Settings(version=version), release) is paid
+
+
+@pytest.mark.parametrize(
+    ("version", "architecture", "asked", "paid"),
+    [
+        ((0, 17, 0), "LlamaForCausalLM", True, False),
+        ((0, 18, 0), "LlamaForCausalLM", True, True),
+        ((0, 21, 0), "LlamaForCausalLM", False, False),
+        ((0, 28, 0), "LlamaForCausalLM", True, False),
+    ],
+)
+def test_a_variable_decides_who_pays_on_the_first_runner(
+    version: tuple[int, ...], architecture: str, asked: bool, paid: bool
+) -> None:
+    release = ".".join(map(str, version))
+    settings = Settings(version=version, graphs_counted=asked)
+    assert inside(dense(architecture=architecture), settings, release) is paid
+
+
+@pytest.mark.parametrize(("seqs", "estimate_gib"), [(256, 1.62), (1, 0.09), (2, 0.43)])
+def test_recurrent_layers_capture_more(seqs: int, estimate_gib: float) -> None:
+    state = CacheLayer(kind="state")
+    recurrent = replace(dense(), layers=(state, *dense().layers))
+    settings = Settings(max_num_seqs=seqs, version=(0, 21, 0))
+    size, plain = (graphs(shape, settings, "0.21.0").size for shape in (recurrent, dense()))
+    assert size.low / GIB <= estimate_gib <= size.high / GIB
+    assert size.likely > plain.likely

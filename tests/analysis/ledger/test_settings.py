@@ -48,7 +48,8 @@ def settings(
         ("0.8.5", A100, 8192, 1024),
         ("0.27.0", HardwareFacts(accelerator="B200"), 8192, 1024),
         ("0.28.0", HardwareFacts(accelerator="B200"), 16384, 1024),
-        ("0.32.0", HardwareFacts(accelerator="GB10"), 8192, 1024),
+        ("0.32.0", HardwareFacts(accelerator="GB10"), 2048, 256),
+        ("0.10.2", HardwareFacts(accelerator="Jetson AGX Thor"), 2048, 256),
         ("0.33.0", HardwareFacts(accelerator="GB10"), 2048, 256),
         ("0.33.0", HardwareFacts(memory_gib=80.0), 8192, 1024),
         ("0.33.0", HardwareFacts(accelerator="cpu"), 2048, 128),
@@ -329,3 +330,10 @@ def test_what_no_server_can_have_is_one_line(values: dict[str, FlagValue], said:
 
     assert said in raised.value.message
     assert "\n" not in raised.value.message
+
+
+@pytest.mark.parametrize(("value", "said"), [("0", False), ("1", True), ("", None), ("yes", None)])
+def test_variables_of_the_environment_that_move_memory(value: str, said: bool | None) -> None:
+    names = ("VLLM_USE_FLASHINFER_SAMPLER", "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
+    found = settings(environment=dict.fromkeys(names, value))
+    assert (found.flashinfer_sampler, found.graphs_counted) == (said, said)

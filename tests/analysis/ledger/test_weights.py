@@ -88,6 +88,37 @@ def test_the_arithmetic_is_told() -> None:
     )
 
 
+def test_tables_of_positions_lie_whole_on_every_rank() -> None:
+    numbers = GIB // 4
+    one, other = (
+        stage_weights(dense(weights_gib=1, rotary_numbers=count), Settings(tensor_parallel=2), 0, "")
+        for count in (0, numbers)
+    )
+    assert other.size.likely - one.size.likely == numbers * 2
+    assert other.how == "1.00 GiB over tensor 2 parallel ranks + 0.50 GiB of position tables"
+
+
+@pytest.mark.parametrize(
+    ("capability", "version", "low", "high"),
+    [
+        (8.0, "0.19.0", 65.9, 66.1),
+        (9.0, "0.11.0", 64.2, 66.1),
+        (9.0, "0.14.1", 64.0, 65.0),
+        (10.0, "0.19.0", 65.9, 66.1),
+        (None, "0.28.0", 60.5, 66.1),
+    ],
+)
+def test_the_kernel_of_mxfp4_experts_decides_their_padding(
+    capability: float | None, version: str, low: float, high: float
+) -> None:
+    """66 GiB of padded experts, all on one card."""
+    experts = part("expert", 66 * GIB, name="experts")
+    shape = dense(experts=128, quantization="mxfp4", weights=(experts,))
+    size = stage_weights(shape, Settings(), 0, version, capability).size
+    assert low == about(size.low / GIB)
+    assert high == pytest.approx(size.high / GIB, abs=0.25)
+
+
 def about(gib: object) -> object:
     """Buffers that are built while loading come on top."""
     return pytest.approx(gib, abs=0.1)

@@ -31,6 +31,10 @@ LEAST_WORKSPACE = 0.3
 FEW_ROWS = 128
 """Rows of logits under which PyTorch sorts them all at once."""
 QUANTISED_ACTIVATIONS = frozenset({"fp8", "int8", "compressed-tensors", "w8a8"})
+FUSED_QUANTISATIONS = frozenset({"fp8"})
+"""The compiler quantises the product of gate and up while it computes it, so that the product itself is not kept."""
+FLASHINFER_OPTIONAL = (0, 8, 3)
+"""Since then the profile's sampling may be FlashInfer's."""
 FLOAT32_BYTES, HALF_BYTES = 4, 2
 IN_PLACE_SINCE = (0, 17)
 """Before, the whole vocabulary of every row was sorted."""
@@ -64,8 +68,8 @@ def _peaks(geometry: Geometry, settings: Settings, stage: Stage, release: str) -
     if stage.last:
         words = f"sampling {rows(settings)} requests over {geometry.vocabulary} logits"
         yield sampler(geometry, settings, release), words
-    if geometry.multimodal and stage.first:
-        yield times(memory.figure("encoder_step_gib", release), GIB), "the encoder's dummy images"
+    if geometry.multimodal and stage.first and not _image_too_long(geometry, settings):
+        yield encoder(geometry, settings, release), "the encoder's dummy images"
 
 
 def _held(geometry: Geometry, settings: Settings, stage: Stage, release: str) -> Iterator[Range]:
@@ -88,12 +92,31 @@ def rows(settings: Settings) -> int:
     return min(settings.max_num_seqs, settings.max_num_batched_tokens)
 
 
+def _image_too_long(geometry: Geometry, settings: Settings) -> bool:
+    """The first engine leaves a dummy image out that is longer than the step (vllm/worker/model_runner.py, 0.6.6)."""
+    return settings.first_engine and geometry.encoder_item_tokens > settings.max_num_batched_tokens
+
+
+def encoder(geometry: Geometry, settings: Settings, release: str) -> Range:
+    """Bytes while the dummy images are encoded: a batch of as many as the token budget holds, at least one image.
+
+    The budget is that of MultiModalBudget in vllm/v1/worker/utils.py, 0.10 to 0.24.
+    """
+    if not geometry.encoder_numbers or settings.first_engine:
+        return times(memory.figure("encoder_step_gib", release), GIB)
+    tokens = max(settings.max_num_batched_tokens, geometry.encoder_item_tokens)
+    numbers = tokens * geometry.encoder_patches * geometry.encoder_numbers
+    return times(memory.figure("encoder_copies", release), numbers * geometry.bytes_each)
+
+
 def sampler(geometry: Geometry, settings: Settings, release: str) -> Range:
     """Bytes while the dummy requests are sampled, the hidden states of the step included.
 
     The figures are of logits of two bytes; a model computed in float32 has wider ones.
     """
     requests, vocabulary = rows(settings), geometry.vocabulary
+    if settings.first_engine and geometry.encoder_item_tokens:
+        requests = max(1, min(requests, settings.max_num_batched_tokens // geometry.encoder_item_tokens))
     hidden = settings.max_num_batched_tokens * geometry.hidden_size * geometry.bytes_each
     beside = exact(hidden + requests * vocabulary * (geometry.bytes_each - HALF_BYTES))
     each = memory.figure(_sampler(geometry, settings, release), release)
@@ -113,6 +136,8 @@ def _sampler(geometry: Geometry, settings: Settings, release: str) -> str:
     if second_runner(geometry, release):
         return "sampler_bytes_second_runner"
     sorts = settings.version and settings.version < IN_PLACE_SINCE
+    if sorts and settings.flashinfer_sampler and settings.version >= FLASHINFER_OPTIONAL:
+        return "sampler_bytes_flashinfer"
     return "sampler_bytes_few_rows" if sorts and rows(settings) < FEW_ROWS else "sampler_bytes"
 
 
@@ -126,11 +151,18 @@ def forward(geometry: Geometry, settings: Settings, stage: Stage, release: str) 
     name = "hidden_copies" if stage.last else "hidden_copies_stage"
     copies = memory.figure("hidden_copies_experts" if geometry.experts else name, release)
     beside = times(copies, geometry.hidden_size * geometry.bytes_each)
-    mlp = 3 * geometry.mlp_width / tensor * geometry.bytes_each
-    if geometry.quantization in QUANTISED_ACTIVATIONS:
-        mlp += geometry.mlp_width / tensor
-    wide = max(mlp, _attention_width(geometry) / tensor * geometry.bytes_each)
-    return times(stacked((beside, exact(wide))), settings.max_num_batched_tokens)
+    attention = exact(_attention_width(geometry) / tensor * geometry.bytes_each)
+    wide = larger(times(_mlp_width(geometry), geometry.mlp_width / tensor), attention)
+    return times(stacked((beside, wide)), settings.max_num_batched_tokens)
+
+
+def _mlp_width(geometry: Geometry) -> Range:
+    """Bytes of a gated MLP per token and unit of its width: gate, up and product, and the product quantised."""
+    whole = 3 * geometry.bytes_each
+    if geometry.quantization in FUSED_QUANTISATIONS:
+        fused = 2 * geometry.bytes_each + 1
+        return Range(low=fused, likely=fused, high=whole + 1)
+    return exact(whole + 1 if geometry.quantization in QUANTISED_ACTIVATIONS else whole)
 
 
 def expert_workspace(geometry: Geometry, settings: Settings) -> float:

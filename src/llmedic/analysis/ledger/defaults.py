@@ -28,12 +28,16 @@ Version = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The card as far as defaults depend on it. memory_bytes 0, capability None: nobody said."""
+    """The card as far as defaults depend on it. memory_bytes 0, capability None: nobody said.
+
+    unified  the host's memory is the card's, of whose size NVIDIA's management library says nothing
+    """
 
     platform: Platform = "cuda"
     name: str = ""
     memory_bytes: float = 0.0
     capability: float | None = None
+    unified: bool = False
 
     @classmethod
     def of(cls, hardware: HardwareFacts) -> Device:
@@ -44,7 +48,8 @@ class Device:
         if hardware.accelerator.strip().lower() == "cpu":
             platform = "cpu"
         capability = hardware.compute_capability or (known.capability if known else None)
-        return cls(platform, (known.name if known else hardware.accelerator).lower(), memory, capability)
+        name = (known.name if known else hardware.accelerator).lower()
+        return cls(platform, name, memory, capability, unified=known.unified if known else False)
 
     @property
     def major(self) -> int:
@@ -69,6 +74,8 @@ def batch(version: Version, device: Device, devices: int) -> tuple[int, int]:
     if memory >= HUGE_BYTES and since(version, 0, 28):
         return HUGE_BATCH
     slow = ("a100" in device.name and since(version, 0, 9)) or (device.capability == 12.1 and since(version, 0, 33))
+    if device.unified and device.platform == "cuda" and not since(version, 0, 33):
+        return SMALL_BATCH
     return LARGE_BATCH if memory >= LARGE_BYTES and not slow else SMALL_BATCH
 
 

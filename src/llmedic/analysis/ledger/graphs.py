@@ -17,6 +17,8 @@ from llmedic.model.ledger import Term
 
 INSIDE_SINCE = (0, 20)
 SECOND_RUNNER_INSIDE_SINCE = (0, 29)
+COUNTED_ON_DEMAND_SINCE = (0, 18)
+"""VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS (vllm/envs.py); the first runner alone asks it before 0.29."""
 LARGEST_CAPTURE = 512
 """Upper end of max_cudagraph_capture_size where nobody sets it (vllm/config/vllm.py)."""
 
@@ -24,7 +26,13 @@ LARGEST_CAPTURE = 512
 def inside(geometry: Geometry, settings: Settings, release: str) -> bool:
     """Whether this release takes an estimate of its graphs from the budget."""
     second = second_runner(geometry, release)
-    return not settings.version or settings.version >= (SECOND_RUNNER_INSIDE_SINCE if second else INSIDE_SINCE)
+    if settings.graphs_counted is not None and not second and _since(settings, COUNTED_ON_DEMAND_SINCE):
+        return settings.graphs_counted
+    return _since(settings, SECOND_RUNNER_INSIDE_SINCE if second else INSIDE_SINCE)
+
+
+def _since(settings: Settings, release: tuple[int, int]) -> bool:
+    return not settings.version or settings.version >= release
 
 
 def capture_sizes(largest: int) -> tuple[int, ...]:
@@ -45,14 +53,19 @@ def graphs(geometry: Geometry, settings: Settings, release: str) -> Term:
     """The memory of all graphs, as estimated where the release estimates it."""
     captured = count(settings)
     first = memory.figure(_first(geometry, settings, release), release)
-    size = stacked((times(first, GIB), times(memory.figure("graph_each_mib", release), captured * MIB)))
+    each = memory.figure("graph_each_state_mib" if _recurrent(geometry) else "graph_each_mib", release)
+    size = stacked((times(first, GIB), times(each, captured * MIB)))
     return Term(id="cuda_graphs", size=size, basis="calibrated", how=f"{captured} captured batch sizes")
 
 
 def _first(geometry: Geometry, settings: Settings, release: str) -> str:
     """The figure of the first capture."""
-    if any(layer is not None and layer.kind == "state" for layer in geometry.layers):
+    if _recurrent(geometry):
         return "graph_first_state_gib"
     if second_runner(geometry, release) and inside(geometry, settings, release):
         return "graph_first_second_runner_gib"
     return "graph_first_gib"
+
+
+def _recurrent(geometry: Geometry) -> bool:
+    return any(layer is not None and layer.kind == "state" for layer in geometry.layers)

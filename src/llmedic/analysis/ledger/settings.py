@@ -51,6 +51,8 @@ class Settings:
     kernel_block_tokens        the attention kernel reads the cache in blocks of this size; hybrids align to it
     state_chunk_tokens         chunk of the state's kernel, to which state_mode "all" aligns
     checkpoint_blocks          states kept beside the running one for prefix caching inside a prefill
+    flashinfer_sampler         VLLM_USE_FLASHINFER_SAMPLER; None: nobody set it
+    graphs_counted             VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS; None: nobody set it
     retained_tokens            tokens kept below a sliding window for draft modules that run again
     """
 
@@ -84,6 +86,8 @@ class Settings:
     kernel_block_tokens: int = 16
     state_chunk_tokens: int = 2048
     checkpoint_blocks: int = 0
+    flashinfer_sampler: bool | None = None
+    graphs_counted: bool | None = None
     retained_tokens: int = 0
     notes: tuple[str, ...] = ()
 
@@ -152,6 +156,8 @@ class _Resolver:
             lora_slots=(self.flags.count("max_loras") or 1) if self.flags.switch("enable_lora") else 0,
             lora_rank=(self.flags.count("max_lora_rank") or 16) if self.flags.switch("enable_lora") else 0,
             first_engine=first,
+            flashinfer_sampler=self._switched("VLLM_USE_FLASHINFER_SAMPLER"),
+            graphs_counted=self._switched("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"),
             notes=tuple(self.notes),
         )
 
@@ -162,6 +168,11 @@ class _Resolver:
             self.notes.append("0.20.0 prints the size of the cache otherwise than 0.20.1 does: give the whole release")
         if not self.device.memory_bytes and self.device.platform != "cpu":
             self.notes.append("no card was given: batch defaults are those of a card below 70 GiB")
+
+    def _switched(self, variable: str) -> bool | None:
+        """A variable of the environment that is 0 or 1; None when nobody set it."""
+        value = self.environment.get(variable, "").strip()
+        return {"0": False, "1": True}.get(value)
 
     def _parallel(self) -> tuple[int, int, int, int]:
         tensor = self.flags.count("tensor_parallel_size") or 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from llmedic.analysis.ledger.ranges import GIB, stacked, times
+from llmedic.analysis.ledger.ranges import GIB, exact, stacked, times
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.stages import stages
 from llmedic.knowledge import memory
@@ -17,12 +17,22 @@ VOCABULARY_ROWS = 64
 LAST_STAGE = frozenset({"lm head", "draft"})
 PACKED = frozenset({"awq", "gptq"})
 """Quantisations whose kernels repack the weights."""
+ONE_BYTE = frozenset({"fp8"})
+"""Those whose weights stay as they are but for their layout."""
+TRITON_CAPABILITY = 9.0
+"""MXFP4 experts get Triton's kernels on Hopper alone; Marlin's, or FlashInfer's with the same padding, elsewhere."""
+TOLD_TABLES_BYTES = 0.1 * GIB
 UNSURE_FACTOR = 0.05
 """Share by which weights may be off when the configuration left something to be assumed."""
 
 
-def stage_weights(geometry: Geometry, settings: Settings, stage: int, release: str, *, nvidia: bool = True) -> Term:
-    """The weights of one rank of a pipeline stage, scales and padding included; nvidia: the card is one of theirs."""
+def stage_weights(
+    geometry: Geometry, settings: Settings, stage: int, release: str, capability: float | None = 8.0
+) -> Term:
+    """The weights of one rank of a pipeline stage, scales, padding and tables of positions included.
+
+    capability  CUDA compute capability, None for a card of another maker
+    """
     shares = _shares(geometry, settings)
     plain = experts = 0.0
     for part in _parts(geometry, settings, stage):
@@ -33,13 +43,11 @@ def stage_weights(geometry: Geometry, settings: Settings, stage: int, release: s
         else:
             plain += part.bytes * shares[part.split]
     factor = _factor(geometry, release)
-    padding = factor
-    if geometry.quantization == "mxfp4":
-        padding = memory.figure("expert_factor_mxfp4_nvidia" if nvidia else "expert_factor_mxfp4", release)
+    padding = memory.figure(_mxfp4(capability), release) if geometry.quantization == "mxfp4" else factor
+    tables = exact(geometry.rotary_numbers * geometry.bytes_each)
     rest = times(memory.figure("weights_rest_gib", release), GIB)
-    size = stacked((times(factor, plain), times(padding, experts * shares["expert"]), rest))
-    whole = sum(part.bytes for part in geometry.weights)
-    return Term(id="weights", size=size, basis="computed", how=_how(whole, settings))
+    size = stacked((times(factor, plain), times(padding, experts * shares["expert"]), tables, rest))
+    return Term(id="weights", size=size, basis="computed", how=_how(geometry, settings, tables.likely))
 
 
 def _shares(geometry: Geometry, settings: Settings) -> Mapping[Split, float]:
@@ -68,13 +76,26 @@ def _key_value_share(geometry: Geometry, settings: Settings, part: WeightPart) -
 
 def _factor(geometry: Geometry, release: str) -> Range:
     """What a byte of the checkpoint weighs on the device."""
-    if geometry.quantization in PACKED:
-        factor = memory.figure("weights_factor_packed", release)
-    else:
-        factor = memory.figure("weights_factor_quantised" if geometry.quantization else "weights_factor", release)
+    factor = memory.figure(_checkpoint(geometry.quantization), release)
     if geometry.unsure:
         return Range(low=factor.low - UNSURE_FACTOR, likely=factor.likely, high=factor.high + UNSURE_FACTOR)
     return factor
+
+
+def _checkpoint(quantization: str) -> str:
+    """The figure of how a checkpoint is quantised."""
+    if quantization in PACKED:
+        return "weights_factor_packed"
+    if quantization in ONE_BYTE:
+        return "weights_factor_fp8"
+    return "weights_factor_quantised" if quantization else "weights_factor"
+
+
+def _mxfp4(capability: float | None) -> str:
+    """The figure of the kernel that a card gets (get_mxfp4_backend and its successor, oracle/mxfp4.py)."""
+    if capability is None:
+        return "expert_factor_mxfp4_other"
+    return "expert_factor_mxfp4_triton" if capability == TRITON_CAPABILITY else "expert_factor_mxfp4_marlin"
 
 
 def _parts(geometry: Geometry, settings: Settings, stage: int) -> Sequence[WeightPart]:
@@ -101,11 +122,13 @@ def _parts(geometry: Geometry, settings: Settings, stage: int) -> Sequence[Weigh
     return (*(part for part in geometry.weights if here(part)), *draft)
 
 
-def _how(whole: float, settings: Settings) -> str:
+def _how(geometry: Geometry, settings: Settings, tables: float) -> str:
     ranks = {
         "tensor": settings.tensor_parallel,
         "pipeline": settings.pipeline_parallel,
         "data": settings.data_parallel,
     }
     over = ", ".join(f"{name} {count}" for name, count in ranks.items() if count > 1)
-    return f"{whole / GIB:.2f} GiB" + (f" over {over} parallel ranks" if over else "")
+    whole = f"{sum(part.bytes for part in geometry.weights) / GIB:.2f} GiB"
+    held = f"{whole} over {over} parallel ranks" if over else whole
+    return f"{held} + {tables / GIB:.2f} GiB of position tables" if tables >= TOLD_TABLES_BYTES else held

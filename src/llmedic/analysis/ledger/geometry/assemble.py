@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from llmedic.analysis.ledger.geometry import checks, decoders, drafts, measured, quantised, towers, weigh, wrappers
+from llmedic.analysis.ledger.geometry import (
+    checks,
+    decoders,
+    drafts,
+    measured,
+    quantised,
+    rotary,
+    towers,
+    vision,
+    weigh,
+    wrappers,
+)
 from llmedic.analysis.ledger.geometry.families import FAMILIES, Family
 from llmedic.analysis.ledger.geometry.fields import Fields, fault, shown
 from llmedic.analysis.ledger.geometry.shape import shape_of
@@ -50,6 +61,7 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
     unknown = (
         () if kind in FAMILIES else (f"the model type {shown(kind)} is not known; it is taken for a usual decoder",)
     )
+    encoder = vision.encoder(wrapper)
     return Geometry(
         architecture=(config.words("architectures") or (kind,))[0],
         layers=tuple(layer.cache for layer in layers),
@@ -65,6 +77,10 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         bytes_each=bytes_each,
         quantization=scheme.method,
         multimodal=towers.multimodal(wrapper),
+        rotary_numbers=rotary.numbers(shape, layers, config.text("model_type")),
+        encoder_numbers=encoder.numbers,
+        encoder_patches=encoder.patches,
+        encoder_item_tokens=encoder.item_tokens,
         draft_layers=tuple(layer.cache for layer in drafted if layer.cache),
         draft_weights=draft_weights,
         unsure=(*unknown, *doubts),
