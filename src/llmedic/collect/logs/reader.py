@@ -144,7 +144,7 @@ class Reader:
         return pattern.level in _ERRORS
 
     def _begin(self) -> None:
-        """A server starts. The lines that say so come in groups; after a load or a death they are those of a new one."""
+        """A server starts. The lines that say so come in groups; after a load or a death they are of a new start."""
         if self._loaded:
             self._start += 1
             self._loaded = False

@@ -1,0 +1,365 @@
+"""Start-up logs of every engine from file to ledger: residuals, causes, changes that start, and logs that mislead.
+
+Figures of the logs are those that real servers printed (pools.yaml, llamacpp.yaml, sglang.yaml, tgi.yaml); sizes that
+no public log tells, such as the out-of-memory messages, follow from the formats of the engines' sources.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmedic.app import ledger
+from llmedic.app.request import LedgerRequest
+from llmedic.errors import CallerError, InputError, UsageError
+from llmedic.knowledge import causes
+from llmedic.model.ledger import LedgerReport, Problem
+
+LOGS = Path(__file__).parents[1] / "data" / "ledger" / "logs"
+GIB = 2**30
+SAID: dict[str, dict[str, Any]] = {
+    "vllm-0.11": {"gpu": "H100"},
+    "vllm-0.11-tp2": {"gpu": "H100"},
+    "vllm-0.19": {"gpu": "H100"},
+    "vllm-0.22": {"gpu": "L40S"},
+    "vllm-0.28-xpu": {"gpu": "Arc Pro B60"},
+    "vllm-0.30": {"gpu": "A100 80GB"},
+    "sglang-0.4.3-tp4": {"gpu": "RTX 4090", "version": "0.4.3"},
+    "llamacpp-two-cards": {"model": "gpt-oss-20b"},
+    "tgi-2.2": {"gpu": "A10G", "version": "2.2.0"},
+    "ollama": {"model": "Llama-3.1-8B-Instruct"},
+    "fails-no-cache-0.10": {"gpu": "H100"},
+    "fails-sglang": {"gpu": "L40S", "version": "0.5.2"},
+    "fails-llamacpp": {"model": "Llama-3.1-8B-Instruct", "flags": ("--ctx-size", "131072")},
+    "fails-tgi": {"gpu": "A10G", "version": "2.2.0"},
+    "two-starts": {"gpu": "H100"},
+}
+"""What a log does not tell."""
+
+
+def of(name: str, *change: str, **more: Any) -> LedgerReport:
+    said = SAID.get(name, {}) | more
+    flags = (*said.pop("flags", ()), *change)
+    return ledger.run(LedgerRequest(log=LOGS / f"{name}.log", flags=flags, **said))
+
+
+def told(text: str, tmp_path: Path, **more: Any) -> LedgerReport:
+    path = tmp_path / "engine.log"
+    path.write_text(text)
+    return ledger.run(LedgerRequest(log=path, **more))
+
+
+def critical(report: LedgerReport) -> Problem:
+    return next(problem for problem in report.ledger.problems if problem.severity == "critical")
+
+
+@pytest.mark.parametrize(
+    ("name", "term", "most"),
+    [
+        ("vllm-0.6-v0", "weights", 0.03),
+        ("vllm-0.6-v0", "torch_peak", 0.1),
+        ("vllm-0.6-v0", "kv_cache", 0.1),
+        ("fails-length-0.6-v0", "kv_cache", 0.1),
+        ("vllm-0.11", "requested", 0.01),
+        ("vllm-0.11", "weights", 0.03),
+        ("vllm-0.11", "activation", 0.1),
+        ("vllm-0.11", "non_torch", 0.1),
+        ("vllm-0.11", "kv_cache", 0.2),
+        ("vllm-0.11-tp2", "weights", 0.1),
+        ("vllm-0.11-tp2", "activation", 0.1),
+        ("vllm-0.11-tp2", "kv_cache", 0.3),
+        ("vllm-0.19", "kv_cache", 0.6),
+        ("vllm-0.22", "kv_cache", 1.0),
+        ("vllm-0.28-xpu", "activation_and_graphs", 0.1),
+        ("vllm-0.28-xpu", "consumed", 0.6),
+        ("vllm-0.30", "kv_cache", 1.0),
+        ("sglang-0.4.3-tp4", "weights", 0.3),
+        ("sglang-0.4.3-tp4", "free", 0.5),
+        ("sglang-0.4.3-tp4", "kv_cache", 0.3),
+        ("fails-sglang", "weights", 0.1),
+        ("llamacpp-two-cards", "kv_cache", 0.01),
+        ("fails-llamacpp", "weights", 0.01),
+        ("ollama", "kv_cache", 0.001),
+        ("ollama", "compute_buffers", 0.1),
+    ],
+)
+def test_what_is_computed_is_what_was_printed(name: str, term: str, most: float) -> None:
+    printed = {one.id: one for one in of(name).printed}
+
+    residual = printed[term].residual
+    assert residual is not None
+    assert abs(residual) <= most * GIB
+
+
+@pytest.mark.parametrize(
+    ("name", "term", "share"),
+    [
+        ("vllm-0.6-v0", "blocks", 0.02),
+        ("vllm-0.6-v0", "concurrency", 0.02),
+        ("sglang-0.4.3-tp4", "kv_tokens", 0.1),
+        ("llamacpp-two-cards", "kv_tokens", 0.0),
+        ("tgi-2.2", "kv_tokens", 0.25),
+    ],
+)
+def test_counts_too(name: str, term: str, share: float) -> None:
+    printed = {one.id: one for one in of(name).printed}[term]
+
+    assert printed.residual is not None
+    assert abs(printed.residual) <= share * printed.value
+
+
+@pytest.mark.parametrize(
+    ("name", "era", "words"),
+    [
+        ("vllm-0.6-v0", "vllm-first-engine", "activation peak"),
+        ("vllm-0.11", "vllm-graphs-outside", "weights - activation peak - non-torch"),
+        ("vllm-0.19", "vllm-graphs-outside", "total x 0.95"),
+        ("vllm-0.22", "vllm-graphs-inside", "CUDA graph estimate"),
+        ("vllm-0.30", "vllm-graphs-inside", "CUDA graph estimate"),
+        ("sglang-0.4.3-tp4", "sglang-shares", "mem-fraction-static"),
+        ("llamacpp-two-cards", "llamacpp-streams", "cells"),
+        ("tgi-2.2", "tgi-free-memory", "room"),
+    ],
+)
+def test_the_formula_of_the_release_is_named(name: str, era: str, words: str) -> None:
+    found = of(name).ledger
+
+    assert found.era == era
+    assert words in found.formula
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("*.log") if not path.stem.startswith("fails")))
+def test_a_log_that_served_shows_that_it_started(name: str) -> None:
+    found = of(name).ledger
+
+    assert found.starts == "yes"
+    assert not [one for one in found.problems if one.severity == "critical"]
+
+
+def test_the_smallest_pool_of_the_ranks_is_the_pool() -> None:
+    found = of("vllm-0.11-tp2").ledger
+
+    assert found.pool is not None
+    assert found.pool.basis == "printed"
+    assert found.pool.size.likely / GIB == pytest.approx(34.49, abs=0.005)
+
+
+def test_releases_that_print_tokens_alone_tell_the_pool_too() -> None:
+    found = of("vllm-0.8.5-tp8").ledger
+
+    assert found.pool is not None
+    assert found.pool.size.likely / GIB == pytest.approx(4.07, abs=0.01)
+    assert found.cache is not None
+    assert found.cache.concurrency.likely == pytest.approx(13.02, abs=0.01)
+    assert [gap.what for gap in found.gaps] == ["the card's memory"]
+
+
+FAILED = {
+    "fails-length-0.6-v0": ("max-model-len-exceeds-kv-pool", "needs 3.54 GiB"),
+    "fails-length-0.11": ("max-model-len-exceeds-kv-pool", "needs 16.00 GiB of KV cache, the pool has 9.63 GiB"),
+    "fails-no-cache-0.10": ("startup-no-memory-for-kv", "- 65.97 GiB -"),
+    "fails-weights": ("weights-do-not-fit", "of each device, which has 23.53 GiB"),
+    "fails-profile": ("prefill-budget-activation-oom", "7.00 GiB more were wanted, 5.96 of 23.53 GiB were free"),
+    "fails-capture": ("cuda-graph-capture-oom", "are needed at that point and the device has 23.53 GiB"),
+    "fails-sampler": ("sampler-buffers-oom", "out of memory"),
+    "fails-free": ("memory-fraction-above-free", "19.77 GiB are free at start"),
+    "fails-sglang": ("startup-no-memory-for-kv", "of the static share of"),
+    "fails-llamacpp": ("startup-no-memory-for-kv", "the fullest card needs"),
+    "fails-tgi": ("prefill-budget-activation-oom", "the warm-up of 32000 tokens"),
+}
+"""Failed start -> its cause, and some of the arithmetic."""
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_a_failed_start_is_explained(name: str) -> None:
+    report = of(name)
+    cause, words = FAILED[name]
+
+    first = report.ledger.problems[0]
+    assert report.ledger.starts == "no"
+    assert (first.severity, first.cause, first.starts) == ("critical", cause, "no")
+    assert cause in causes.causes()
+    assert words in first.text
+    assert len([one for one in report.ledger.problems if one.severity == "critical"]) == 1
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_the_change_that_is_advised_starts(name: str) -> None:
+    change = critical(of(name)).change
+
+    assert change
+    again = of(name, *change.split()).ledger
+    assert again.starts == "yes"
+    assert not [one for one in again.problems if one.severity == "critical"]
+
+
+def test_a_changed_setting_moves_what_was_printed() -> None:
+    now, then = of("vllm-0.11").ledger, of("vllm-0.11", "--gpu-memory-utilization", "0.8").ledger
+
+    assert now.pool is not None
+    assert then.pool is not None
+    assert (now.pool.size.likely - then.pool.size.likely) / GIB == pytest.approx(7.918, abs=0.01)
+    assert "settings differ from the log's" in then.notes[-1]
+    assert of("vllm-0.11", "--gpu-memory-utilization", "0.9").ledger.pool == now.pool
+
+
+def test_memory_that_others_hold_is_named_and_no_setting_helps() -> None:
+    first = critical(of("fails-held"))
+
+    assert first.cause == "gpu-held-by-other-process"
+    assert "11.08 GiB are free at start" in first.text
+    assert first.change == ""
+
+
+def test_the_log_s_word_and_the_ledger_s_are_both_told_where_they_differ(tmp_path: Path) -> None:
+    line = (LOGS / "fails-weights.log").read_text().replace("Qwen/Qwen3-32B", "Qwen/Qwen3-0.6B")
+
+    first = critical(told(line, tmp_path))
+
+    assert first.cause == "weights-do-not-fit"
+    assert "the log ends out of memory: 0.24 GiB more were wanted" in first.text
+    assert "it should have fit" in first.text
+
+
+def test_a_cache_that_got_nothing_without_a_printed_size(tmp_path: Path) -> None:
+    lines = (LOGS / "fails-no-cache-0.10.log").read_text().splitlines()
+    report = told("\n".join(line for line in lines if "Available KV" not in line), tmp_path, gpu="H100")
+
+    assert report.ledger.starts == "no"
+    assert report.ledger.pool is not None
+    assert report.ledger.pool.size.high <= 0
+    assert critical(report).change == "--tensor-parallel-size 2"
+
+
+def test_a_failure_that_is_not_about_memory_is_left_to_diagnose() -> None:
+    report = of("fails-not-memory", gpu="H100")
+
+    assert report.ledger.starts == "unknown"
+    (gap,) = report.ledger.gaps
+    assert gap.what == "why the start failed"
+    assert "gated repo" in gap.why
+    assert gap.how == f"llmedic diagnose --log {LOGS / 'fails-not-memory.log'}"
+
+
+def test_a_failure_while_serving_is_left_to_diagnose_too() -> None:
+    report = of("fails-serving")
+
+    assert report.ledger.starts == "yes"
+    assert [gap.what for gap in report.ledger.gaps] == ["why it failed while serving"]
+
+
+def test_a_log_of_an_unknown_model_tells_what_it_can(tmp_path: Path) -> None:
+    log = (LOGS / "fails-length-0.11.log").read_text().replace("meta-llama/Llama-3.1-8B-Instruct", "acme/secret")
+    report = told(log, tmp_path)
+
+    assert critical(report).text.endswith("it needs 16.00 GiB, the pool has 9.63 GiB")
+    assert critical(report).change == "--max-model-len 78864"
+    assert [gap.what for gap in report.ledger.gaps] == ["the model's shape"]
+
+
+def test_a_share_that_is_not_free_is_told_without_the_model(tmp_path: Path) -> None:
+    log = (LOGS / "fails-free.log").read_text().replace("Qwen/Qwen2.5-7B-Instruct-AWQ", "acme/secret")
+
+    assert critical(told(log, tmp_path)).change == "--gpu-memory-utilization 0.88"
+
+
+# --- logs that mislead
+
+
+def test_of_two_servers_in_one_log_the_last_counts() -> None:
+    report, alone = of("two-starts"), of("vllm-0.11-tp2")
+
+    assert report.model_name == "Qwen/Qwen3-32B"
+    assert report.printed == alone.printed
+    assert report.settings == alone.settings
+    assert report.ledger.starts == "yes"
+    assert "the log holds 2 starts: the last one is shown" in report.ledger.notes
+
+
+def test_a_log_of_another_engine_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"the log is of vllm, not of sglang") as refusal:
+        of("vllm-0.11", engine="sglang")
+    assert refusal.value.hint == "leave --engine out"
+
+
+def test_ollama_s_log_is_llama_cpp_s() -> None:
+    assert of("ollama", engine="ollama").ledger.starts == "yes"
+
+
+def test_a_log_without_memory_is_named(tmp_path: Path) -> None:
+    report = told("GET /v1/completions 200\nhello\n", tmp_path, model="Qwen3-8B", gpu="H100")
+
+    assert report.ledger.starts == "yes"
+    assert [gap.what for gap in report.ledger.gaps] == ["memory in the log"]
+
+
+def test_a_pool_larger_than_the_card_is_left_out(tmp_path: Path) -> None:
+    text = (LOGS / "vllm-0.6-v0.log").read_text().replace("kv_cache_size=3.81", "kv_cache_size=381.00")
+    report = told(text.replace("# GPU blocks: 1952", "# GPU blocks: 195200"), tmp_path)
+
+    assert report.ledger.pool is not None
+    assert report.ledger.pool.basis == "calibrated"
+    assert any("is more than the card's 23.58 GiB" in note for note in report.ledger.notes)
+    assert "the log counts more blocks than the card can hold: left out" in report.ledger.notes
+
+
+def test_a_card_that_is_not_the_log_s_is_noted() -> None:
+    report = of("vllm-0.6-v0", gpu="H100")
+
+    assert report.ledger.total is not None
+    assert report.ledger.total.size.likely / GIB == pytest.approx(23.58)
+    assert any("the log's counts" in note for note in report.ledger.notes)
+
+
+def test_a_model_that_is_not_the_log_s_is_noted() -> None:
+    report = of("vllm-0.6-v0", model="Llama-3.3-70B-Instruct")
+
+    assert report.ledger.starts == "yes"
+    assert not [one for one in report.ledger.problems if one.severity == "critical"]
+    assert any("by the ledger it would not" in note for note in report.ledger.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "non-default args: {'model': 'Qwen/Qwen3-8B', 'tensor_parallel_size': 0}",
+        "non-default args: {'model': 'Qwen/Qwen3-8B', 'gpu_memory_utilization': 7}",
+        "server_args=ServerArgs(model_path='Qwen/Qwen3-8B', tp_size=1, mem_fraction_static=9)",
+    ],
+)
+def test_settings_that_cannot_be_are_one_clear_line(text: str, tmp_path: Path) -> None:
+    with pytest.raises(CallerError) as refusal:
+        told(text, tmp_path, gpu="H100")
+    assert "\n" not in refusal.value.message
+
+
+@pytest.mark.parametrize("number", ["nan", "-0", "99999999999999999999999999", "1e999", "-5.00"])
+def test_numbers_that_cannot_be_are_survived(number: str, tmp_path: Path) -> None:
+    text = f"Available KV cache memory: {number} GiB\nModel loading took {number} GiB and 3 seconds\n"
+    text += f"# GPU blocks: {number}, # CPU blocks: 3\nCUDA0 model buffer size =  {number} MiB\n"
+
+    assert told(text, tmp_path, model="Qwen3-8B", gpu="H100").ledger.starts in ("yes", "no", "perhaps", "unknown")
+
+
+def test_empty_and_binary_logs_are_one_clear_line(tmp_path: Path) -> None:
+    binary = tmp_path / "engine.log"
+    binary.write_bytes(random.Random(1).randbytes(5000))
+
+    with pytest.raises(InputError, match="binary, not a log"):
+        ledger.run(LedgerRequest(log=binary))
+    with pytest.raises(InputError, match="empty"):
+        told("", tmp_path)
+
+
+def test_a_long_compressed_log_is_read_to_its_end(tmp_path: Path) -> None:
+    noise = 'INFO:     10.0.0.1:5000 - "POST /v1/completions HTTP/1.1" 200 OK\n' * 200_000
+    path = tmp_path / "engine.log.gz"
+    path.write_bytes(gzip.compress((noise + (LOGS / "vllm-0.11.log").read_text()).encode(), compresslevel=1))
+
+    report = ledger.run(LedgerRequest(log=path, gpu="H100"))
+
+    assert report.ledger.pool == of("vllm-0.11").ledger.pool
