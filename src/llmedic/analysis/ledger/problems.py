@@ -7,6 +7,7 @@ computed again with it, surely starts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import floor
 
 from llmedic.analysis.ledger import placement
@@ -51,6 +52,12 @@ def of(server: Variants) -> tuple[Problem, ...]:
                 break  # the server is dead here: what would come after is not reached
     order = ("critical", "warning", "info")
     return tuple(sorted(found, key=lambda problem: order.index(problem.severity)))
+
+
+def planned(server: Variants) -> tuple[Problem, ...]:
+    """What a planned load will meet on a server that starts, as a warning; () where it fits."""
+    found = next(filter(None, (check(server) for check in (_too_long, _one_request, _demand))), None)
+    return () if found is None else (replace(found, severity="warning", text=f"as planned, {found.text}"),)
 
 
 def _placed(server: Variants) -> Iterator[Problem]:
