@@ -28,7 +28,7 @@ def run(request: LedgerRequest) -> LedgerReport:
         CallerError: a word, a file or a flag is wrong.
     """
     found = evidence.of(_raws(request))
-    said = _trusted(found.deployment)
+    said = deployed.trusted(found.deployment)
     _refuse_another_engine(request, said)
     deployment = _deployment(request, said)
     wanted = account.Wanted(
@@ -40,15 +40,6 @@ def run(request: LedgerRequest) -> LedgerReport:
         log=str(request.log or ""),
     )
     return account.of(deployment, found.events, wanted, _before(deployment, found))
-
-
-def _trusted(said: Deployment) -> Deployment:
-    """The deployment with each flag once, as the most trusted source has it: what is typed beside a log counts."""
-    flags: dict[str, Flag] = {}
-    for flag in said.flags:
-        if flag.name not in flags or flags[flag.name].origin == flag.origin:
-            flags[flag.name] = flag
-    return replace(said, flags=tuple(flags.values()))
 
 
 def _before(deployment: Deployment, found: Evidence) -> Deployment | None:
@@ -131,7 +122,9 @@ def _model(request: LedgerRequest, said: Deployment) -> ModelFacts:
     """The files, else the catalogue's model of that name; only a name where there is neither."""
     if said.model.config or said.model.tensors:
         return said.model if said.model.name else replace(said.model, name=request.model)
-    known = deployed.completed(replace(said, model=ModelFacts(name=request.model or said.model.name))).model
+    flag = next((flag.value for flag in said.flags if flag.name == "model" and isinstance(flag.value, str)), "")
+    name = request.model or said.model.name or str(flag)
+    known = deployed.completed(replace(said, model=ModelFacts(name=name))).model
     if not known.config and request.model and request.log is None:
         close = models.suggest(request.model)
         hint = f"close: {', '.join(close)}" if close else "give a directory or a config.json of it instead"

@@ -10,7 +10,7 @@ from llmedic.analysis.ledger.candidate import Candidate
 from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.errors import InputError, UsageError
 from llmedic.knowledge import models
-from llmedic.model.deployment import Deployment, ModelFacts
+from llmedic.model.deployment import Deployment, Flag, ModelFacts
 from llmedic.model.evidence import LogEvent
 from llmedic.model.ledger import Printed, Range
 
@@ -28,6 +28,15 @@ def completed(deployment: Deployment) -> Deployment:
     return replace(deployment, model=ModelFacts(name=name, config=known.config, notes=known.unsure))
 
 
+def trusted(deployment: Deployment) -> Deployment:
+    """The deployment with each flag once, as the most trusted source has it; of one source the later counts."""
+    flags: dict[str, Flag] = {}
+    for flag in deployment.flags:
+        if flag.name not in flags or flags[flag.name].origin == flag.origin:
+            flags[flag.name] = flag
+    return replace(deployment, flags=tuple(flags.values()))
+
+
 def server(
     deployment: Deployment, events: Sequence[LogEvent], *, blocks: float | None = None, pool_gib: float | None = None
 ) -> Candidate | None:
@@ -38,7 +47,7 @@ def server(
     if deployment.engine not in ("vllm", ""):
         return None
     try:
-        whole = completed(deployment)
+        whole = trusted(completed(deployment))
         shape = account.geometry_of(whole)
         if shape is None:
             return None

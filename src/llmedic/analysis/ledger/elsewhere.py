@@ -70,10 +70,18 @@ def _change(failure: Failure, whole: Ledger, deployment: Deployment, draw: Draw)
 def _drawn(values: Values, deployment: Deployment, draw: Draw) -> str:
     kept = tuple(flag for flag in deployment.flags if flag.name not in values)
     added = tuple(Flag(name=name, value=value) for name, value in values.items())
+    changed = replace(deployment, flags=kept + added)
     try:
-        return draw(replace(deployment, flags=kept + added)).starts
+        return "no" if _refused(changed) else draw(changed).starts
     except (InputError, UsageError):
         return "no"
+
+
+def _refused(deployment: Deployment) -> bool:
+    """TGI's launcher refuses inputs that are longer than one prefill (launcher/src/main.rs)."""
+    given = Flags(deployment)
+    prefill = given.count("max_prefill_tokens")
+    return deployment.engine == "tgi" and 0 < prefill < given.count("max_input_tokens")
 
 
 def _sglang(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator[Values]:
@@ -96,7 +104,7 @@ def _tgi(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator[Va
     tokens = given.count("max_prefill_tokens") or given.count("max_input_tokens") or 4096
     while failure.stage != "load" and tokens // 2 >= LEAST_PREFILL:
         tokens //= 2
-        longest = given.count("max_input_tokens")  # the launcher refuses inputs that are longer than one prefill
+        longest = given.count("max_input_tokens")
         yield {"max_prefill_tokens": tokens} | ({"max_input_tokens": tokens} if longest > tokens else {})
     yield from _wider(deployment)
 
