@@ -7,7 +7,7 @@ from tests.analysis.ledger.servers import deployment, variants
 
 from llmedic.analysis.ledger import account, balance
 from llmedic.analysis.ledger.ranges import GIB, exact
-from llmedic.model.deployment import Deployment, FlagValue
+from llmedic.model.deployment import Deployment
 from llmedic.model.ledger import Ledger, Range
 
 
@@ -40,7 +40,7 @@ def test_the_terms_add_up() -> None:
         ("0.33.0", {"kv_cache_memory_bytes": 2**30}, "vllm-cache-given", "KV cache = --kv-cache-memory-bytes"),
     ],
 )
-def test_the_era_names_the_formula(version: str, values: dict[str, FlagValue], era: str, formula: str) -> None:
+def test_the_era_names_the_formula(version: str, values: dict[str, int], era: str, formula: str) -> None:
     found = ledger(deployment("Qwen3-8B", "H100", version, **values))
     assert found.era == era
     assert formula in found.formula

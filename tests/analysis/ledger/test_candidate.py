@@ -9,14 +9,13 @@ from tests.analysis.ledger.servers import deployment, variants
 from llmedic.analysis.ledger import candidate
 from llmedic.analysis.ledger.candidate import Candidate, Load, holds, room_beside, room_for_asked, starts
 from llmedic.analysis.ledger.ranges import GIB, exact
-from llmedic.model.deployment import FlagValue
 from llmedic.model.ledger import Range
 
 BLOCK_BYTES = 16 * 144 * 1024
 """Of Qwen3-8B: 36 layers, 8 KV heads of 128, 16 tokens, two bytes."""
 
 
-def server(pool: Range | None = None, card: str = "H100", version: str = "0.33.0", **values: FlagValue) -> Candidate:
+def server(pool: Range | None = None, card: str = "H100", version: str = "0.33.0", **values: int) -> Candidate:
     values.setdefault("max_model_len", 4096)
     return variants(deployment("Qwen3-8B", card, version, **values), pool=pool).candidate
 

@@ -35,7 +35,7 @@ def test_the_order_is_that_of_what_it_costs() -> None:
         (one.degree, names.index(one.quantization or ""), one.card and (one.card.memory.likely, one.card.name))
         for one in found
     ]
-    assert order == sorted(order)  # type: ignore[type-var]
+    assert order == sorted(order)
 
 
 def test_the_cap_is_never_below_the_load() -> None:

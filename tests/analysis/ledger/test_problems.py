@@ -14,7 +14,7 @@ from llmedic.analysis.ledger.candidate import Load
 from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.errors import CallerError
 from llmedic.knowledge import accelerators, models
-from llmedic.model.deployment import Deployment, Flag, FlagValue, HardwareFacts, ModelFacts
+from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
 from llmedic.model.geometry import CacheLayer
 from llmedic.model.ledger import Ledger, Problem, Range
 
@@ -132,7 +132,7 @@ def test_a_layout_that_only_the_hybrid_manager_can_keep_switches_it_on() -> None
     [({"kv_cache_memory_bytes": 100 * GIB}, "kv_cache_memory_bytes"),
      ({"num_gpu_blocks_override": 1_000_000}, "num_gpu_blocks_override")],
 )  # fmt: skip
-def test_a_cache_that_was_asked_for_has_to_fit_the_card(values: dict[str, FlagValue], flag: str) -> None:
+def test_a_cache_that_was_asked_for_has_to_fit_the_card(values: dict[str, int], flag: str) -> None:
     whole = deployment("Qwen3-8B", "H100", "0.33.0", **values)
     (found,) = problems.of(variants(whole))
     assert found.starts == "no"
