@@ -40,6 +40,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "term.free": ("free at start", "启动时空闲"),
     "term.consumed": ("consumed", "已占用"),
     "term.torch_peak": ("torch peak", "torch 峰值"),
+    "term.activation_and_graphs": ("activation and graphs", "激活与 CUDA graph"),
     "term.cuda_graphs_estimate": ("graphs, estimated", "CUDA graph 预估"),
     "term.one_request": ("one request needs", "单个请求需要"),
     "term.kv_tokens": ("tokens", "token 数"),
