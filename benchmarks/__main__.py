@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from benchmarks import commands, fleet, log_scan
+from benchmarks import commands, fleet, ledger, log_scan
 
 BENCHMARKS: Mapping[str, Callable[[], None]] = {
     "commands": commands.main,
     "fleet": fleet.main,
+    "ledger": ledger.main,
     "log-scan": log_scan.main,
 }
 

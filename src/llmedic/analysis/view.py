@@ -68,7 +68,7 @@ class View:
     @cached_property
     def server(self) -> Candidate | None:
         """The memory of the vLLM server that this is about; None where its model is not known."""
-        from llmedic.analysis.ledger import deployed  # most evidence names no model: then nothing of it is needed
+        from llmedic.analysis.ledger import deployed
 
         evidence = self.evidence
         return deployed.server(

@@ -34,6 +34,9 @@ _VARIANT = re.compile(r"(?:sxm|pcie|nvl|[1-9]\d+gb).*")
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([mgt])(i?b)?", re.IGNORECASE)
 _UNITS = {"m": 2**20, "g": 2**30, "t": 2**40}
 
+SMALL_SHARD_B = 8.0
+"""A shard below eight billion parameters gives a modern GPU too little work per step to hide the collectives."""
+
 Dtype = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"]
 
 

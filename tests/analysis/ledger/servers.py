@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmedic.analysis.ledger import account, balance, settings
+from llmedic.analysis.ledger import settings, subject
 from llmedic.analysis.ledger.candidate import Load
 from llmedic.analysis.ledger.variants import Variants
 from llmedic.knowledge import accelerators, flags, models
@@ -35,10 +35,9 @@ def variants(
     whole: Deployment, load: Load | None = None, *, free_gib: float | None = None, pool: Range | None = None
 ) -> Variants:
     """What a deployment's ledger is asked about."""
-    shape = account.geometry_of(whole)
+    shape = subject.shape(whole)
     assert shape is not None
-    known = balance.Known(terms={}, pool=pool)
-    server = balance.candidate(shape, settings.resolve(whole, shape), account.card_of(whole.hardware), whole, known)
+    server = subject.server(shape, settings.resolve(whole, shape), subject.card(whole.hardware), whole, pool)
     free = None if free_gib is None else free_gib * 2**30
     return Variants(candidate=server, deployment=whole, free_bytes=free, load=load)
 

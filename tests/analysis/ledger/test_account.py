@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.ledger.servers import deployment
 
-from llmedic.analysis.ledger import account
+from llmedic.analysis.ledger import account, subject
 from llmedic.analysis.ledger.account import Wanted
 from llmedic.analysis.ledger.candidate import Load
 from llmedic.analysis.ledger.ranges import GIB, exact
@@ -74,17 +74,17 @@ def test_the_load_of_one_request_is_a_load() -> None:
 
 
 def test_what_the_card_has() -> None:
-    named = account.card_of(HardwareFacts(accelerator="NVIDIA H100 80GB HBM3"))
+    named = subject.card(HardwareFacts(accelerator="NVIDIA H100 80GB HBM3"))
     assert named is not None
     assert (named.compute_capability, named.total_bytes.exact) == (9.0, False)
-    sized = account.card_of(HardwareFacts(accelerator="NVIDIA H100 80GB HBM3", memory_gib=40))
+    sized = subject.card(HardwareFacts(accelerator="NVIDIA H100 80GB HBM3", memory_gib=40))
     assert sized is not None
     assert sized.total_bytes == exact(40 * GIB)
-    printed = account.card_of(HardwareFacts(memory_gib=40), [Printed(id="total", value=79.19 * GIB)])
+    printed = subject.card(HardwareFacts(memory_gib=40), [Printed(id="total", value=79.19 * GIB)])
     assert printed is not None
     assert printed.total_bytes.likely == 79.19 * GIB
-    assert account.card_of(HardwareFacts()) is None
-    assert account.card_of(HardwareFacts(accelerator="a card that nobody knows")) is None
+    assert subject.card(HardwareFacts()) is None
+    assert subject.card(HardwareFacts(accelerator="a card that nobody knows")) is None
 
 
 def test_solutions_come_with_the_load_or_with_one_longest_request() -> None:

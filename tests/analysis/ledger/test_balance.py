@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.analysis.ledger.servers import deployment, variants
 
-from llmedic.analysis.ledger import account, balance
+from llmedic.analysis.ledger import balance, subject
 from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.model.deployment import Deployment
 from llmedic.model.ledger import Ledger, Range
@@ -14,7 +14,7 @@ from llmedic.model.ledger import Ledger, Range
 def ledger(whole: Deployment, known: balance.Known | None = None) -> Ledger:
     known = known or balance.Known(terms={})
     server = variants(whole, pool=known.pool).candidate
-    return balance.ledger(server, whole, account.card_of(whole.hardware), known, None)
+    return balance.ledger(server, whole, subject.card(whole.hardware), known, None)
 
 
 def test_the_terms_add_up() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from llmedic.analysis.ledger import account, elsewhere, failure
+from llmedic.analysis.ledger import account, elsewhere, failure, subject
 from llmedic.analysis.ledger.deployed import completed
 from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.collect import logs
@@ -32,7 +32,7 @@ def server(engine: str, version: str, **flags: float) -> Deployment:
 
 
 def drawing(deployment: Deployment, gib: float) -> Callable[[Deployment], Ledger]:
-    shape = account.geometry_of(deployment)
+    shape = subject.shape(deployment)
     assert shape is not None
     total = Term(id="total", size=exact(gib * GIB), basis="given")
     return lambda one: account.OTHERS[one.engine](shape, one, total)

@@ -11,7 +11,6 @@ from llmedic.analysis.ledger import (
     cache,
     elsewhere,
     explain,
-    geometry,
     llamacpp,
     logged,
     problems,
@@ -19,16 +18,16 @@ from llmedic.analysis.ledger import (
     sglang,
     solve,
     startup,
+    subject,
     tgi,
 )
 from llmedic.analysis.ledger.candidate import Candidate, Load
 from llmedic.analysis.ledger.logged import Log
-from llmedic.analysis.ledger.ranges import GIB, exact
+from llmedic.analysis.ledger.ranges import exact
 from llmedic.analysis.ledger.variants import Variants
 from llmedic.analysis.ledger.vllm import Card
 from llmedic.errors import UsageError
-from llmedic.knowledge import accelerators
-from llmedic.model.deployment import Deployment, HardwareFacts
+from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap, LogEvent
 from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import ContextCost, Ledger, LedgerReport, Planned, Printed, Range, Solution, Term
@@ -88,8 +87,8 @@ def of(
     wanted = wanted or Wanted()
     log = logged.read(events, deployment.version, wanted.log, before)
     deployment = logged.completed(deployment, log)
-    card = card_of(deployment.hardware, log.found.printed)
-    shape = geometry_of(deployment)
+    card = subject.card(deployment.hardware, log.found.printed)
+    shape = subject.shape(deployment)
     if shape is None:
         report = LedgerReport(ledger=_printed_only(deployment, log, card), printed=log.found.printed)
     elif deployment.engine in OTHERS:
@@ -104,50 +103,19 @@ def of(
     )
 
 
-def card_of(hardware: HardwareFacts, found: Sequence[Printed] = ()) -> Card | None:
-    """The card: its total as printed or given, else what servers see of one of that name."""
-    known = accelerators.find(hardware.accelerator) if hardware.accelerator else None
-    printed = next((one.value for one in found if one.id == "total"), None)
-    capability = hardware.compute_capability or (known.capability if known else None)
-    unified = known.unified if known else False
-    if printed is not None:
-        total = startup.rounded(printed)
-    elif hardware.memory_gib:
-        total = exact(hardware.memory_gib * GIB)
-    elif known is not None:
-        total = known.memory
-    else:
-        return None
-    return Card(total_bytes=total, compute_capability=capability, unified=unified)
-
-
 def quick_blocks(tokens: int) -> int:
     """Blocks of one request by the rule of thumb."""
     return min(QUICK_MOST_BLOCKS, ceil(tokens * 1.2 / 32) + 4)
-
-
-def geometry_of(deployment: Deployment) -> Geometry | None:
-    """The model's shape; None where no configuration is there. Raises InputError for one that cannot be a model's."""
-    model = deployment.model
-    if not model.config and not model.tensors:
-        return None
-    words = {flag.name: flag.value for flag in deployment.flags}
-    quantization, dtype = words.get("quantization"), words.get("dtype")
-    return geometry.of(
-        model,
-        quantization=quantization if isinstance(quantization, str) else "",
-        dtype=dtype if isinstance(dtype, str) else "",
-    )
 
 
 def _vllm(deployment: Deployment, shape: Geometry, card: Card | None, log: Log, wanted: Wanted) -> LedgerReport:
     printing = deployment if log.before is None else logged.completed(log.before, log)
     resolved = settings.resolve(printing, shape)
     nothing = balance.Known(terms={})
-    computed = balance.candidate(shape, resolved, card, printing, nothing)
+    computed = subject.server(shape, resolved, card, printing)
     beside = startup.beside(log.found.printed, balance.ledger(computed, printing, card, nothing, None))
     known = _known(log, computed, wanted)
-    server = balance.candidate(shape, resolved, card, printing, known)
+    server = subject.server(shape, resolved, card, printing, known.pool)
     if log.before is not None:
         resolved = settings.resolve(deployment, shape)
         server = server.resettled(resolved)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from llmedic.analysis.ledger import cache, placement, problems
+from llmedic.analysis.ledger import cache, problems
 from llmedic.analysis.ledger.candidate import Candidate, Load
-from llmedic.analysis.ledger.flagview import Flags
-from llmedic.analysis.ledger.ranges import GIB, exact, gib
+from llmedic.analysis.ledger.ranges import gib
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.variants import Variants
 from llmedic.analysis.ledger.vllm import Card, Memory
 from llmedic.knowledge import flags
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap
-from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import Basis, Ledger, Problem, Range, Setting, Term
 
 SHOWN = {
@@ -50,22 +48,6 @@ class Known:
     pool: Range | None = None
     pool_basis: Basis = "printed"
     free_bytes: float | None = None
-
-
-def candidate(
-    geometry: Geometry, settings: Settings, card: Card | None, deployment: Deployment, known: Known
-) -> Candidate:
-    """The server as it would be started."""
-    given = Flags(deployment)
-    return Candidate(
-        geometry=geometry,
-        settings=settings,
-        card=card or Card(total_bytes=exact(0)),
-        offload_bytes=given.number("cpu_offload_gb") * GIB,
-        reserved_bytes=given.number("mm_ipc_gpu_memory_gb") * GIB,
-        known_pool=known.pool,
-        group_size=placement.group_size(deployment.model.config),
-    )
 
 
 def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: Known, load: Load | None) -> Ledger:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from llmedic.analysis.ledger import account, balance, settings, startup
-from llmedic.analysis.ledger.candidate import Candidate
 from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.errors import InputError, UsageError
 from llmedic.knowledge import models
 from llmedic.model.deployment import Deployment, Flag, ModelFacts
 from llmedic.model.evidence import LogEvent
 from llmedic.model.ledger import Printed, Range
+
+if TYPE_CHECKING:
+    from llmedic.analysis.ledger.candidate import Candidate
 
 
 def completed(deployment: Deployment) -> Deployment:
@@ -46,15 +48,19 @@ def server(
     """
     if deployment.engine not in ("vllm", ""):
         return None
+    whole = trusted(completed(deployment))
+    if not whole.model.config and not whole.model.tensors:
+        return None
+    # The arithmetic takes longer to import than the rest of a diagnosis, and most evidence names no known model.
+    from llmedic.analysis.ledger import settings, startup, subject
+
     try:
-        whole = trusted(completed(deployment))
-        shape = account.geometry_of(whole)
+        shape = subject.shape(whole)
         if shape is None:
             return None
         resolved = settings.resolve(whole, shape)
         found = startup.printed(events, whole.version)
-        card = account.card_of(whole.hardware, found)
-        candidate = balance.candidate(shape, resolved, card, whole, balance.Known(terms={}))
+        candidate = subject.server(shape, resolved, subject.card(whole.hardware, found), whole)
     except (InputError, UsageError):
         return None
     pool = _pool(candidate, found, blocks, pool_gib)
@@ -63,6 +69,8 @@ def server(
 
 def _pool(candidate: Candidate, found: Sequence[Printed], blocks: float | None, pool_gib: float | None) -> Range | None:
     """What is known of the pool, the most exact first."""
+    from llmedic.analysis.ledger import startup
+
     if blocks:
         return exact(blocks * candidate.plan().bytes_per_block)
     printed = next((one.value for one in found if one.id == "kv_cache"), None)

@@ -9,14 +9,12 @@ from typing import Protocol
 from llmedic.analysis.ledger.settings import Settings
 from llmedic.analysis.ledger.stages import stages
 from llmedic.knowledge import flags, quantisations
-from llmedic.knowledge.accelerators import Accelerator
+from llmedic.knowledge.accelerators import SMALL_SHARD_B, Accelerator
 from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import Problem
 
 VOCABULARY_MULTIPLE = 64
 """Rows of the embedding are padded to it (vllm/model_executor/layers/vocab_parallel_embedding.py)."""
-SMALL_SHARD_B = 8.0
-"""A shard below eight billion parameters gives a modern GPU too little work per step to hide the collectives."""
 ROOM_FOR_CACHE = 0.6
 """Weights above this share of a device leave too little for the KV cache to advise fewer devices."""
 MOST_DEVICES = 64

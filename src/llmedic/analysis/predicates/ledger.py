@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from llmedic.analysis.ledger.placement import SMALL_SHARD_B
 from llmedic.analysis.outcome import FALSE, Outcome, true, unknown
 from llmedic.analysis.predicates import memory
 from llmedic.analysis.view import View
 from llmedic.knowledge import accelerators, flags, quantisations
+from llmedic.knowledge.accelerators import SMALL_SHARD_B
 from llmedic.model import units
 from llmedic.model.finding import Fact
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from llmedic.analysis.ledger.candidate import MOST_DEVICES, Candidate, degrees, room_beside, starts
+from typing import TYPE_CHECKING
+
 from llmedic.analysis.ledger.ranges import GIB, gib
 from llmedic.analysis.outcome import FALSE, Outcome, unknown
 from llmedic.analysis.view import View
 from llmedic.model.finding import Fact
 
+if TYPE_CHECKING:
+    from llmedic.analysis.ledger.candidate import Candidate
+
 NEEDED = ("the model (--model DIR)", "hardware.memory_gib")
-"""What has to be known before the ledger can say anything."""
+"""What has to be known before the ledger can say anything. Its arithmetic is imported only where that is known."""
 
 
 def weights_leave_no_room(view: View) -> Outcome:
@@ -62,6 +66,8 @@ def graphs_do_not_fit_beside(view: View) -> Outcome:
     server = _with_card(view)
     if server is None:
         return unknown(*NEEDED)
+    from llmedic.analysis.ledger.candidate import room_beside
+
     memory = server.memory()
     if not memory.outside:
         return FALSE
@@ -92,8 +98,8 @@ def blocks(view: View, tokens: float) -> tuple[int, int] | None:
 def pool_tokens(view: View) -> float | None:
     """Tokens in the pool: as the engine says, else what the layout makes of the pool's blocks or bytes; or None."""
     said = view.number("kv_cache_tokens")
-    server = view.server
-    if said is not None or server is None or server.known_pool is None:
+    server = view.server if said is None else None
+    if server is None or server.known_pool is None:
         return said
     plan = server.plan()
     return float(plan.blocks(server.known_pool.likely) * plan.block_tokens) or None
@@ -113,6 +119,8 @@ def fewest_shards(view: View) -> int | None:
     server = _with_card(view)
     if server is None:
         return None
+    from llmedic.analysis.ledger.candidate import MOST_DEVICES, degrees, starts
+
     most = view.evidence.deployment.hardware.count or MOST_DEVICES
     larger = (degree for degree in degrees(server, most) if degree > server.settings.tensor_parallel)
     return next((degree for degree in larger if starts(server.changed(tensor_parallel=degree)) == "yes"), 0)
