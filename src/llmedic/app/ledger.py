@@ -47,6 +47,8 @@ def _before(deployment: Deployment, found: Evidence) -> Deployment | None:
 
     What a log does not tell was at its default where the log lists the settings; else the typed flag describes it.
     """
+    if not found.events:
+        return None
     from llmedic.collect.logs.settings import LISTS
 
     printed = {flag.name: flag for flag in found.deployment.flags if flag.origin == "log"}
