@@ -1,6 +1,6 @@
 """Writes the pages that come from the tool itself, so that none disagrees with what it says.
 
-The reference pages come from the knowledge; the example in the READMEs is what the tool prints about the demo bundle.
+The reference pages come from the knowledge; the examples in the READMEs are what the commands print.
 
 python docs/generate.py           write them
 python docs/generate.py --check   exit with 1 if one is not up to date
@@ -34,6 +34,11 @@ from llmedic.model.verdict import LAYERS
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 DEMO = "tests/bundles/long-context-surge.zip"
+EXAMPLES = {
+    "demo-output": ("diagnose", DEMO),
+    "ledger-output": ("ledger", "Qwen3-8B", "--gpu", "L4", "--engine-version", "0.19.0"),
+}
+"""What the READMEs show: the mark behind a block, and the command that prints it."""
 READMES: dict[Lang, str] = {"en": "README.md", "zh": "README.zh-CN.md"}
 SUFFIX = {"en": "", "zh": ".zh-CN"}
 TITLES = {
@@ -112,14 +117,20 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 
 def readme(name: str, lang: Lang) -> str:
-    """A README with its example replaced by what the command prints now."""
-    command = [sys.executable, "-m", "llmedic", "diagnose", DEMO, "--lang", lang]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    if done.returncode not in (0, 1):
-        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
-    block = f"```text\n{done.stdout}```\n<!-- /demo-output -->"
+    """A README with its examples replaced by what the commands print now."""
     text = (ROOT / name).read_text(encoding="utf-8")
-    return re.sub(r"```text\n(?:(?!```).)*```\n<!-- /demo-output -->", lambda _: block, text, count=1, flags=re.DOTALL)
+    for mark, words in EXAMPLES.items():
+        command = [sys.executable, "-m", "llmedic", *words, "--lang", lang]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+        if done.returncode not in (0, 1):
+            raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+        text = _with_block(text, mark, done.stdout)
+    return text
+
+
+def _with_block(text: str, mark: str, printed: str) -> str:
+    block = f"```text\n{printed}```\n<!-- /{mark} -->"
+    return re.sub(rf"```text\n(?:(?!```).)*```\n<!-- /{mark} -->", lambda _: block, text, count=1, flags=re.DOTALL)
 
 
 def causes_page(lang: Lang) -> Iterator[str]:
