@@ -12,9 +12,10 @@ from collections.abc import Callable
 from statistics import median
 
 from benchmarks import commands
-from llmedic.analysis.ledger import account, grid, settings, subject
-from llmedic.analysis.ledger.candidate import Load, holds
-from llmedic.analysis.ledger.variants import Variants
+from llmedic.analysis.ledger import account, subject
+from llmedic.analysis.ledger.vllm import grid, settings
+from llmedic.analysis.ledger.vllm.candidate import Load, holds
+from llmedic.analysis.ledger.vllm.variants import Variants
 from llmedic.knowledge import models
 from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
 

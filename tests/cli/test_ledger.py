@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.report.ledger.conftest import DOES_NOT, FITS
 
-from llmedic.analysis.ledger import solve
+from llmedic.analysis.ledger.vllm import solve
 from llmedic.app import ledger as app
 from llmedic.app.request import LedgerRequest
 from llmedic.cli import main

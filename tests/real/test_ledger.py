@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from llmedic.analysis.ledger import cache, geometry
-from llmedic.analysis.ledger.settings import resolve
+from llmedic.analysis.ledger import geometry
+from llmedic.analysis.ledger.vllm import cache
+from llmedic.analysis.ledger.vllm.settings import resolve
 from llmedic.collect.flags import parse_args
 from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from llmedic.analysis.ledger import cache
-from llmedic.analysis.ledger.pages import Page, pages
-from llmedic.analysis.ledger.rules import rules
-from llmedic.analysis.ledger.settings import Settings
-from llmedic.analysis.ledger.stages import stages
+from llmedic.analysis.ledger.vllm import cache
+from llmedic.analysis.ledger.vllm.pages import Page, pages
+from llmedic.analysis.ledger.vllm.rules import rules
+from llmedic.analysis.ledger.vllm.settings import Settings
+from llmedic.analysis.ledger.vllm.stages import stages
 from llmedic.model.geometry import CacheLayer, Geometry, StateTensor
 
 from .engine import real_dir

@@ -17,7 +17,7 @@ from llmedic.model.finding import Fact
 from llmedic.model.observation import Change, Observation, Quantiles, Series, Value
 
 if TYPE_CHECKING:
-    from llmedic.analysis.ledger.candidate import Candidate
+    from llmedic.analysis.ledger.vllm.candidate import Candidate
 
 SOURCES = ("metrics", "engine", "prometheus", "process", "probe", "case", "requests", "bench", "log")
 """Whom to believe first when several sources give the same name: live counters before log lines."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from llmedic.analysis.ledger import settings, subject
-from llmedic.analysis.ledger.candidate import Load
-from llmedic.analysis.ledger.variants import Variants
+from llmedic.analysis.ledger import subject
+from llmedic.analysis.ledger.vllm import settings
+from llmedic.analysis.ledger.vllm.candidate import Load
+from llmedic.analysis.ledger.vllm.variants import Variants
 from llmedic.knowledge import accelerators, flags, models
 from llmedic.model.deployment import Deployment, Flag, FlagValue, HardwareFacts, ModelFacts
 from llmedic.model.ledger import Range

@@ -12,8 +12,8 @@ from tests.analysis.ledger.servers import deployment
 
 from llmedic.analysis.ledger import account, subject
 from llmedic.analysis.ledger.account import Wanted
-from llmedic.analysis.ledger.candidate import Load
 from llmedic.analysis.ledger.ranges import GIB, exact
+from llmedic.analysis.ledger.vllm.candidate import Load
 from llmedic.errors import UsageError
 from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
 from llmedic.model.ledger import Printed

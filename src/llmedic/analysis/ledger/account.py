@@ -6,26 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from llmedic.analysis.ledger import (
-    balance,
-    cache,
-    elsewhere,
-    explain,
-    llamacpp,
-    logged,
-    problems,
-    settings,
-    sglang,
-    solve,
-    startup,
-    subject,
-    tgi,
-)
-from llmedic.analysis.ledger.candidate import Candidate, Load
+from llmedic.analysis.ledger import elsewhere, explain, llamacpp, logged, sglang, startup, subject, tgi
 from llmedic.analysis.ledger.logged import Log
 from llmedic.analysis.ledger.ranges import exact
-from llmedic.analysis.ledger.variants import Variants
-from llmedic.analysis.ledger.vllm import Card
+from llmedic.analysis.ledger.vllm import balance, cache, problems, settings, solve
+from llmedic.analysis.ledger.vllm.candidate import Candidate, Load
+from llmedic.analysis.ledger.vllm.terms import Card
+from llmedic.analysis.ledger.vllm.variants import Variants
 from llmedic.errors import UsageError
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap, LogEvent

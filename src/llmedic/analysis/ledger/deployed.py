@@ -14,7 +14,7 @@ from llmedic.model.evidence import LogEvent
 from llmedic.model.ledger import Printed, Range
 
 if TYPE_CHECKING:
-    from llmedic.analysis.ledger.candidate import Candidate
+    from llmedic.analysis.ledger.vllm.candidate import Candidate
 
 
 def completed(deployment: Deployment) -> Deployment:
@@ -52,7 +52,8 @@ def server(
     if not whole.model.config and not whole.model.tensors:
         return None
     # The arithmetic takes longer to import than the rest of a diagnosis, and most evidence names no known model.
-    from llmedic.analysis.ledger import settings, startup, subject
+    from llmedic.analysis.ledger import startup, subject
+    from llmedic.analysis.ledger.vllm import settings
 
     try:
         shape = subject.shape(whole)

@@ -10,7 +10,7 @@ from llmedic.analysis.ledger.explain import MARGIN_BYTES
 from llmedic.analysis.ledger.failure import Failure, reached, same
 from llmedic.analysis.ledger.flagview import Flags
 from llmedic.analysis.ledger.ranges import gib
-from llmedic.analysis.ledger.variants import Values
+from llmedic.analysis.ledger.vllm.variants import Values
 from llmedic.errors import InputError, UsageError
 from llmedic.knowledge import flags
 from llmedic.model.deployment import Deployment, Flag

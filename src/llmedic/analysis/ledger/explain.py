@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llmedic.analysis.ledger import problems
-from llmedic.analysis.ledger.candidate import ALWAYS_FREE_BYTES, MOST_DEVICES, Candidate, degrees
 from llmedic.analysis.ledger.failure import Failure, reached, same
 from llmedic.analysis.ledger.ranges import GIB, MIB, exact, gib, stacked, total
 from llmedic.analysis.ledger.startup import Startup
-from llmedic.analysis.ledger.variants import Values, Variants
+from llmedic.analysis.ledger.vllm import problems
+from llmedic.analysis.ledger.vllm.candidate import ALWAYS_FREE_BYTES, MOST_DEVICES, Candidate, degrees
+from llmedic.analysis.ledger.vllm.variants import Values, Variants
 from llmedic.model.ledger import Ledger, Problem, Range
 
 LEAST_SHARE = 0.5

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmedic.analysis.ledger import geometry, placement, startup
-from llmedic.analysis.ledger.candidate import Candidate
+from llmedic.analysis.ledger import geometry, startup
 from llmedic.analysis.ledger.flagview import Flags
 from llmedic.analysis.ledger.ranges import GIB, exact
-from llmedic.analysis.ledger.settings import Settings
-from llmedic.analysis.ledger.vllm import Card
+from llmedic.analysis.ledger.vllm import placement
+from llmedic.analysis.ledger.vllm.candidate import Candidate
+from llmedic.analysis.ledger.vllm.settings import Settings
+from llmedic.analysis.ledger.vllm.terms import Card
 from llmedic.knowledge import accelerators
 from llmedic.model.deployment import Deployment, HardwareFacts
 from llmedic.model.geometry import Geometry

@@ -16,8 +16,8 @@ from math import floor
 from llmedic.analysis.ledger import ranges
 from llmedic.analysis.ledger.flagview import Flags
 from llmedic.analysis.ledger.ranges import GIB
-from llmedic.analysis.ledger.settings import Settings as Degrees
-from llmedic.analysis.ledger.weights import stage_weights
+from llmedic.analysis.ledger.vllm.settings import Settings as Degrees
+from llmedic.analysis.ledger.vllm.weights import stage_weights
 from llmedic.errors import InputError
 from llmedic.knowledge import releases
 from llmedic.model.deployment import Deployment

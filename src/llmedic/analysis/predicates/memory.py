@@ -10,7 +10,7 @@ from llmedic.analysis.view import View
 from llmedic.model.finding import Fact
 
 if TYPE_CHECKING:
-    from llmedic.analysis.ledger.candidate import Candidate
+    from llmedic.analysis.ledger.vllm.candidate import Candidate
 
 NEEDED = ("the model (--model DIR)", "hardware.memory_gib")
 """What has to be known before the ledger can say anything. Its arithmetic is imported only where that is known."""
@@ -66,7 +66,7 @@ def graphs_do_not_fit_beside(view: View) -> Outcome:
     server = _with_card(view)
     if server is None:
         return unknown(*NEEDED)
-    from llmedic.analysis.ledger.candidate import room_beside
+    from llmedic.analysis.ledger.vllm.candidate import room_beside
 
     memory = server.memory()
     if not memory.outside:
@@ -119,7 +119,7 @@ def fewest_shards(view: View) -> int | None:
     server = _with_card(view)
     if server is None:
         return None
-    from llmedic.analysis.ledger.candidate import MOST_DEVICES, degrees, starts
+    from llmedic.analysis.ledger.vllm.candidate import MOST_DEVICES, degrees, starts
 
     most = view.evidence.deployment.hardware.count or MOST_DEVICES
     larger = (degree for degree in degrees(server, most) if degree > server.settings.tensor_parallel)

@@ -10,13 +10,13 @@ from math import ceil
 
 from llmedic.analysis.ledger import ranges
 from llmedic.analysis.ledger.ranges import GIB, MIB
-from llmedic.analysis.ledger.settings import Settings as Degrees
 from llmedic.analysis.ledger.sglang import pool as pools
 from llmedic.analysis.ledger.sglang import settings as flags
 from llmedic.analysis.ledger.sglang.fraction import fraction
 from llmedic.analysis.ledger.sglang.problems import Static, problems
 from llmedic.analysis.ledger.sglang.settings import Settings
-from llmedic.analysis.ledger.weights import stage_weights
+from llmedic.analysis.ledger.vllm.settings import Settings as Degrees
+from llmedic.analysis.ledger.vllm.weights import stage_weights
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap
 from llmedic.model.geometry import Geometry
