@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
+from tests import schema
 from tests.report.ledger.conftest import DOES_NOT, FITS
 
 from llmedic.analysis.ledger.vllm import solve
@@ -139,6 +142,9 @@ def test_every_format_goes_alone_to_standard_output(
         ("Q --tp 0", "0 is not in the range", "llmedic ledger --help"),
         ("Q --available lots", "'lots' is not a size", "llmedic ledger --help"),
         ("Q --engine llama.cpp --tp 2", "llama.cpp has no flag for tensor parallel size", ""),
+        ("Q --tp 2 --tensor-parallel-size 4", "--tensor-parallel-size: this is given twice", "or our own option"),
+        ("Q --tp 2 -tp=4", "-tp=4: this is given twice", "or our own option"),
+        ("Q --engine-version banana", "'banana' is not a release", "llmedic ledger --help"),
         ("Q R", "unexpected extra argument", "llmedic ledger --help"),
         ("--log nowhere.log", "'nowhere.log' does not exist", "llmedic ledger --help"),
     ],
@@ -194,6 +200,42 @@ def test_a_name_that_nobody_knows_is_one_line(capsys: pytest.CaptureFixture[str]
     assert out == ""
     assert err.startswith("error: ")
     assert "hint: " in err
+
+
+REAL = (
+    "Qwen3-8B --gpu H100 --context 300 --plan-context 5000 --concurrency 128",
+    "Qwen3-32B --gpu 24GiB",
+    "Qwen3-32B --gpu H100 --concurrency 32 --context 8192 --solve gpu --solve max-num-seqs --solve quantization",
+    "Qwen3-32B",
+    "gpt-oss-20b --available 35.34GiB",
+    "DeepSeek-R1 --gpu 8xH200 --tp 8 --engine sglang",
+    "Llama-3.1-8B --gpu A10 --engine tgi",
+    "gpt-oss-20b --gpu 24GiB --engine llama.cpp -c 65536 -np 4",
+)
+"""A command line for every engine and every part of a report."""
+
+
+@pytest.mark.parametrize("words", REAL)
+def test_every_real_report_keeps_its_promises(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    promised = schema.load("ledger-1")
+
+    codes = {main.main(["ledger", *words.split(), "--format", "json"])}
+    document = json.loads(capsys.readouterr().out)
+    codes.add(main.main(["ledger", *words.split(), "--lang", "zh"]))
+    report = capsys.readouterr().out
+
+    assert schema.problems(document, promised, promised) == []
+    assert len(codes) == 1
+    assert max(map(cell_len, report.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("words", REAL)
+def test_no_english_sentence_is_left_in_a_chinese_report(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    main.main(["ledger", *words.split(), "--lang", "zh"])
+
+    report = capsys.readouterr().out
+    ours = re.sub(r"--[\w-]+|llmedic .*|NVIDIA .*|flash attention|mem-fraction-static", "", report)
+    assert re.findall(r"[a-z]{2,} [a-z]{2,} [a-z]{2,}", ours) == []
 
 
 def test_a_directory_without_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -179,3 +179,16 @@ def test_numbers_of_tokens(text: str, tokens: int) -> None:
 def test_what_is_no_number_of_tokens_says_how_to_write_one(text: str) -> None:
     with pytest.raises(click.BadParameter, match="write 16000 or 16k"):
         options.tokens(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "release"), [("", ""), ("0.11.0", "0.11.0"), ("v0.11.0rc1+cu128", "0.11.0rc1+cu128"), ("b5554", "b5554")]
+)
+def test_releases(text: str, release: str) -> None:
+    assert options.release(text) == release
+
+
+@pytest.mark.parametrize("text", ["banana", "latest", "-1", "0.11.0; rm", "0" * 60])
+def test_what_is_no_release_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"write 0\.11\.0"):
+        options.release(text)

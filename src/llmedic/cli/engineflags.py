@@ -156,11 +156,11 @@ def _all(engine: str) -> Iterable[str]:
     return (*flags.by_spelling(engine), *otherflags.takes_value(engine))
 
 
-def typed(setting: str, value: Any, engine: str) -> tuple[str, ...]:
+def typed(setting: str, value: Any, engine: str, beside: Sequence[str] = ()) -> tuple[str, ...]:
     """A setting as a user would type it for the engine; nothing for None.
 
     Raises:
-        UsageError: the engine has no such setting.
+        UsageError: the engine has no such setting, or it stands among the flags `beside` already.
     """
     from llmedic.knowledge import flags
 
@@ -169,4 +169,12 @@ def typed(setting: str, value: Any, engine: str) -> tuple[str, ...]:
     spelled = flags.typed(setting, engine or DEFAULT_ENGINE)
     if not spelled:
         raise errors.UsageError(f"{engine} has no flag for {setting.replace('_', ' ')}")
+    given = next((word for word in beside if _is_flag(word) and _names(word.partition("=")[0], setting, engine)), "")
+    if given:
+        raise errors.UsageError(f"{given}: this is given twice", hint=f"leave either {given} or our own option away")
     return (spelled, str(value))
+
+
+def _names(flag: str, setting: str, engine: str) -> bool:
+    found = _spelled(flag, engine or DEFAULT_ENGINE)
+    return found is not None and found[0].name == setting

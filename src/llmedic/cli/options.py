@@ -24,6 +24,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
 _SIZE = re.compile(r"(?P<number>\d{1,18}(?:\.\d{1,6})?)\s*(?P<unit>[kKmMgGtT]?)(?P<rest>i?[bB]|)", re.ASCII)
 _LARGEST_BYTES = 2**60
 _TOKENS = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,12})([kK]?)", re.ASCII)
+_RELEASE = re.compile(r"[vb]?\d[\w.+-]{0,40}", re.ASCII)
 _MOST_TOKENS = 10**9
 _LONGEST_S = 366 * 86400.0
 _READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -59,6 +60,13 @@ def tokens(text: str | int) -> int:
     if not 0 < number <= _MOST_TOKENS:
         raise click.BadParameter(f"{str(text)[:20]!r} is not a number of tokens: write 16000 or 16k")
     return number
+
+
+def release(text: str) -> str:
+    """Option type: an engine's release such as 0.11.0, v0.11.0rc1 or b5554 (llama.cpp); "" for none."""
+    if text and not _RELEASE.fullmatch(text):
+        raise click.BadParameter(f"{text[:20]!r} is not a release: write 0.11.0, or b5554 for llama.cpp")
+    return text.removeprefix("v")
 
 
 def combine(*options: Callable[[F], F]) -> Callable[[F], F]:

@@ -30,7 +30,8 @@ _ledger_options = options.combine(
     click.option("--tp", type=_COUNT, metavar="N", help="Tensor parallel size, whatever the engine calls it."),
     click.option("--pp", type=_COUNT, metavar="N", help="Pipeline parallel size."),
     click.option("--engine", type=click.Choice(engineflags.ENGINES), help="[default: vllm; llama.cpp for a .gguf]"),
-    click.option("--engine-version", "version", default="", metavar="V", help="The release, such as 0.11.0."),
+    click.option("--engine-version", "version", type=options.release, default="", metavar="V",
+                 help="The release, such as 0.11.0."),
     click.option("--args", default="", metavar="TEXT", help="The engine's command line, in quotes."),
     click.option("--log", type=_LOG, metavar="PATH",
                  help="A start-up log, held against what is computed; - reads standard input."),
@@ -119,7 +120,7 @@ def _request(given: dict[str, Any], *, lang: Lang) -> LedgerRequest:
     told = bool(given["log"] or given["args"])
     engine = given["engine"] or engineflags.guess(is_gguf=engineflags.is_gguf(given["model"]), is_told=told)
     parallel = (("tensor_parallel_size", given.pop("tp")), ("pipeline_parallel_size", given.pop("pp")))
-    flags = [word for setting, value in parallel for word in engineflags.typed(setting, value, engine)]
+    flags = [word for setting, value in parallel for word in engineflags.typed(setting, value, engine, given["flags"])]
     return LedgerRequest(
         **{key: given[key] for key in ("model", "gpu", "count", "version", "args", "log", "solve")},
         **{key: given[key] for key in ("context_tokens", "concurrency", "plan_context")},

@@ -11,10 +11,12 @@ _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
 def gib(size: Range) -> tuple[str, str]:
-    """The likely GiB, and the interval as "34.1–36.5"; "" for the interval of an exact size."""
+    """The likely GiB, and the interval as "34.1–36.5"; "" for a size known to the digits that are written."""
     digits = _digits(size)
     likely = _fixed(size.likely / GIB, digits)
-    return likely, "" if size.exact else _between(_fixed(size.low / GIB, digits), _fixed(size.high / GIB, digits))
+    if (size.high - size.low) / GIB <= 1.01 * 10**-digits:  # what an engine printed is known to half a digit each way
+        return likely, ""
+    return likely, _between(_fixed(size.low / GIB, digits), _fixed(size.high / GIB, digits))
 
 
 def size(value: Range) -> str:

@@ -67,7 +67,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "holds": ("What the KV cache holds", "KV cache 能容纳"),
     "arithmetic": ("How each was reached", "各项如何得出"),
     "printed": ("Printed by the engine, beside what is computed", "引擎打印值与计算值对照"),
-    "solutions": ("What would be enough, one setting at a time", "只改一个参数，怎样才够"),
+    "solutions": ("What would be enough", "怎样才够"),
     "planned": ("The planned context length", "计划的上下文长度"),
     "settings": ("Settings used", "所用参数"),
     "notes": ("Assumed", "假定"),
@@ -101,6 +101,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "request-blocks": ("blocks each", "每请求块数"),
     "quick-rule": ("rule (of 32)", "经验公式（32/块）"),
     "wanted-share": ("pool for {count}", "{count} 个占池"),
+    "goal.together": ("together", "同时修改"),
     "times": ("{count} of max_model_len", "max_model_len 并发 {count}"),
     "none": ("none", "无"),
     "unknown": ("unknown", "未知"),
@@ -230,10 +231,12 @@ def printed(report: LedgerReport, lang: Lang) -> Iterator[tuple[str, str, str, s
 
 
 def solution(one: Solution, lang: Lang) -> tuple[str, str, str]:
-    """Goal, what to type, and what the KV cache then gets and holds."""
+    """Goal as it is asked for, what to type, and what the KV cache then gets and holds."""
     pool = say("pool", lang, size=numbers.size(one.pool)) if one.pool else ""
     often = say("times", lang, count=numbers.times(one.concurrency)) if one.concurrency else ""
-    return one.goal, one.change or say("none", lang), say("comma", lang).join(filter(None, (pool, often)))
+    key = f"goal.{one.goal}"
+    goal = say(key, lang) if key in LABELS else one.goal
+    return goal, one.change or say("none", lang), say("comma", lang).join(filter(None, (pool, often)))
 
 
 def planned(plan: Planned, lang: Lang) -> tuple[list[str], list[tuple[str, ...]]]:
