@@ -337,3 +337,9 @@ def test_variables_of_the_environment_that_move_memory(value: str, said: bool | 
     names = ("VLLM_USE_FLASHINFER_SAMPLER", "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
     found = settings(environment=dict.fromkeys(names, value))
     assert (found.flashinfer_sampler, found.graphs_counted) == (said, said)
+
+
+def test_changed_settings_are_replaced_ones() -> None:
+    before = Settings(version=(0, 19, 0), max_num_seqs=64, notes=("one",))
+    assert before.changed() == before
+    assert before.changed(utilization=0.5, tensor_parallel=2) == replace(before, utilization=0.5, tensor_parallel=2)

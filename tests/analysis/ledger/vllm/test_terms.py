@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -16,8 +17,10 @@ from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.analysis.ledger.vllm import settings, terms
 from llmedic.analysis.ledger.vllm.settings import Settings
 from llmedic.analysis.ledger.vllm.terms import Card
+from llmedic.analysis.ledger.vllm.weights import stage_weights
 from llmedic.knowledge import accelerators, models
 from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
+from llmedic.model.geometry import WeightPart
 from llmedic.model.ledger import Range
 
 DATA = Path(__file__).parents[3] / "data" / "ledger"
@@ -195,3 +198,20 @@ def test_weights_of_one_byte_leave_smaller_holes_than_packed_ones_and_none_count
         for name in ("", "fp8", "awq")
     }
     assert len(before) == 1
+
+
+def test_weights_follow_from_no_more_settings_than_a_search_tells_apart() -> None:
+    """Every other setting leaves the weights alone, so that candidates of a search may share them."""
+    shape = replace(
+        dense(weights=(WeightPart(name="mlp", parameters=1, bytes=8 * GIB, split="tensor", layer=0),)),
+        draft_weights=(WeightPart(name="draft", parameters=1, bytes=GIB, split="tensor"),),
+    )
+    usual = Settings(version=(0, 19, 0))
+    plain = stage_weights(shape, usual, 0, "0.19.0", 9.0)
+    for field in fields(Settings):
+        value = getattr(usual, field.name)
+        if field.name not in terms.WEIGHED and isinstance(value, bool | int | float):
+            changed = not value if isinstance(value, bool) else value + 1
+            other = replace(usual, **{field.name: changed})  # type: ignore[arg-type]
+            assert stage_weights(shape, other, 0, "0.19.0", 9.0) == plain, field.name
+    assert stage_weights(shape, replace(usual, tensor_parallel=2), 0, "0.19.0", 9.0) != plain

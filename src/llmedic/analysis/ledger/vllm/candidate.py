@@ -66,7 +66,7 @@ class Candidate:
         if "max_num_batched_tokens" in values:
             batches = self.settings.in_flight_tokens // self.settings.max_num_batched_tokens
             values["in_flight_tokens"] = int(str(values["max_num_batched_tokens"])) * batches
-        return self.resettled(replace(self.settings, **values))  # type: ignore[arg-type]
+        return self.resettled(self.settings.changed(**values))
 
     def resettled(self, settings: Settings) -> Candidate:
         """The same under other settings; the pool is computed anew, shifted by what the known one differs from it."""

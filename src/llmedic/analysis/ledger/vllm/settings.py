@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 
 from llmedic.analysis.ledger.vllm import defaults
 from llmedic.analysis.ledger.vllm.cachetype import cache_type
@@ -90,6 +91,14 @@ class Settings:
     graphs_counted: bool | None = None
     retained_tokens: int = 0
     notes: tuple[str, ...] = ()
+
+    def changed(self, **values: object) -> Settings:
+        """The same with other values, in half the time of `dataclasses.replace`: a search does little else."""
+        return Settings(**{**dict(zip(_NAMES, _values(self), strict=True)), **values})
+
+
+_NAMES = tuple(field.name for field in fields(Settings))
+_values = attrgetter(*_NAMES)
 
 
 def resolve(deployment: Deployment, geometry: Geometry) -> Settings:

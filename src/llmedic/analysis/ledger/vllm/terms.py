@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
+from typing import NamedTuple
 
 from llmedic.analysis.ledger.ranges import GIB, exact, less, times, total
 from llmedic.analysis.ledger.vllm.activation import Stage, activation, penalty_state
@@ -82,11 +83,9 @@ def terms(
     question = Question(geometry, settings, _key(settings))
     ranks = []
     for stage in range(_stages(geometry, settings)):
-        taken, outside = _taken(question, stage, card.compute_capability, card.unified, offload_bytes)
-        if reserved_bytes:
-            taken = (*taken, Term(id="media_decoder", size=exact(reserved_bytes), basis="given", how=RESERVED))
-        pool = _pool(budget, taken, settings, reserved_bytes)
-        ranks.append(Memory(requested=budget, terms=taken, outside=outside, pool=pool))
+        taken = _taken(question, stage, card.compute_capability, card.unified, offload_bytes, reserved_bytes)
+        pool = _pool(budget, taken.sum, settings, reserved_bytes)
+        ranks.append(Memory(requested=budget, terms=taken.inside, outside=taken.outside, pool=pool))
     return min(ranks, key=lambda rank: rank.pool.size.likely)
 
 
@@ -100,33 +99,61 @@ IRRELEVANT = frozenset({"utilization", "cache_bytes", "blocks_override", "max_mo
 _key = attrgetter(*sorted({field.name for field in fields(Settings)} - IRRELEVANT))
 
 
+WEIGHED = (
+    "version", "tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "speculative_tokens",
+    "draft_layers",
+)  # fmt: skip
+"""The settings that weights follow from: hundreds of candidates of a search share them."""
+_weighed = attrgetter(*WEIGHED)
+
+
+@lru_cache(maxsize=512)
+def _weights(question: Question, stage: int, capability: float | None) -> Term:
+    release = ".".join(map(str, question.settings.version))
+    return stage_weights(question.geometry, question.settings, stage, release, capability)
+
+
+class _Taken(NamedTuple):
+    """What a rank takes inside the requested memory, all of that together, and what it takes beside it."""
+
+    inside: tuple[Term, ...]
+    sum: Range
+    outside: tuple[Term, ...]
+
+
 @lru_cache(maxsize=4096)
 def _taken(
-    question: Question, stage: int, capability: float | None, unified: bool, offload_bytes: float
-) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-    """What a rank takes inside the requested memory and beside it, whatever the size of the card."""
+    question: Question, stage: int, capability: float | None, unified: bool, offload_bytes: float, reserved_bytes: float
+) -> _Taken:
+    """What a rank takes, whatever the size of the card."""
     geometry, settings = question.geometry, question.settings
     release = ".".join(map(str, settings.version))
     card = Card(total_bytes=exact(0), compute_capability=capability, unified=unified)
     last = stage == _stages(geometry, settings) - 1
     place = Stage(first=stage == 0, last=last, hopper=capability == HOPPER)
-    weights = stage_weights(geometry, settings, stage, release, capability)
+    weights = _weights(Question(geometry, settings, _weighed(settings)), stage, capability)
     if offload_bytes:
         weights = _offloaded(weights, offload_bytes)
     taken = [weights, activation(geometry, settings, place, release), non_torch(geometry, settings, card, release)]
     if settings.lora_slots:
         taken.insert(1, lora(geometry, settings))
-    if settings.eager:
-        return tuple(taken), ()
-    captured = graphs(geometry, settings, release)
-    return ((*taken, captured), ()) if inside(geometry, settings, release) else (tuple(taken), (captured,))
+    outside: tuple[Term, ...] = ()
+    if not settings.eager:
+        captured = graphs(geometry, settings, release)
+        if inside(geometry, settings, release):
+            taken.append(captured)
+        else:
+            outside = (captured,)
+    if reserved_bytes:
+        taken.append(Term(id="media_decoder", size=exact(reserved_bytes), basis="given", how=RESERVED))
+    return _Taken(tuple(taken), total(term.size for term in taken), outside)
 
 
-def _pool(budget: Term, taken: tuple[Term, ...], settings: Settings, reserved: float) -> Term:
+def _pool(budget: Term, taken: Range, settings: Settings, reserved: float) -> Term:
     if settings.cache_bytes:
         size = exact(settings.cache_bytes - reserved)
         return Term(id="kv_cache", size=size, basis="given", how="--kv-cache-memory-bytes")
-    size = _quoted(less(budget.size, total(term.size for term in taken)))
+    size = _quoted(less(budget.size, taken))
     return Term(id="kv_cache", size=size, basis="calibrated")
 
 
