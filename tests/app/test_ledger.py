@@ -363,3 +363,8 @@ def test_a_long_compressed_log_is_read_to_its_end(tmp_path: Path) -> None:
     report = ledger.run(LedgerRequest(log=path, gpu="H100"))
 
     assert report.ledger.pool == of("vllm-0.11").ledger.pool
+
+
+def test_a_card_without_memory_is_a_slip() -> None:
+    with pytest.raises(UsageError, match="without memory"):
+        ledger.run(LedgerRequest(model="Qwen3-8B", gpu="0GiB"))

@@ -162,3 +162,19 @@ def test_the_index_agrees_with_the_records(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(load, "record", lambda *_: None)
     with pytest.raises(KnowledgeError, match="not read as a record"):
         models.find("Qwen/Qwen3-8B")
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("Qwen/Qwen3-8B", True),
+        ("Qwen/Qwen3-14B-AWQ", True),
+        ("foo/Qwen3-8B-finetune", True),
+        ("cyankiwi/Qwen3.5-9B-AWQ-BF16-INT8", False),
+        ("Qwen3-8B-GGUF", False),
+    ],
+)
+def test_a_name_tells_how_wide_weights_are_or_that_it_does_not(name: str, known: bool) -> None:
+    found = models.find(name)
+    assert found is not None
+    assert found.width_known is known

@@ -33,7 +33,7 @@ LABEL = re.compile(r'(\w+)="([^"]*)"')
         pytest.param(tiny_layouts.DEEPSEEK, (), id="latent"),
         pytest.param(tiny_layouts.GEMMA, ("--max-num-batched-tokens", "1024"), id="sliding"),
         pytest.param(tiny_layouts.QWEN_NEXT, (), id="delta-net"),
-        pytest.param(tiny_layouts.LFM, ("--no-enable-prefix-caching",), id="convolution"),
+        pytest.param(tiny_layouts.LFM, ("--no-enable-prefix-caching",), id="convolution", marks=[pytest.mark.long]),
     ],
 )
 def test_blocks_tokens_and_concurrency_are_those_of_a_real_server(

@@ -142,6 +142,8 @@ def _hardware(request: LedgerRequest, said: HardwareFacts) -> HardwareFacts:
     count = counted if word != request.gpu.strip() else None
     size = accelerators.parse_memory(word)
     if size is not None:
+        if size <= 0:
+            raise errors.UsageError(f"--gpu {request.gpu}: a card without memory", hint="give its size: --gpu 24GiB")
         return replace(said, memory_gib=size / GIB, count=request.count or count or said.count)
     card = accelerators.find(word)
     if card is None:

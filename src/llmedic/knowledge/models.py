@@ -72,6 +72,7 @@ class Model:
     asked       the name as it was given
     config      as in its config.json, the checkpoint's quantization_config included
     parameters  0: not known
+    width_known False: the name says that its weights are stored narrower, but not how narrow
     unsure      what was concluded from the name alone, one sentence each
     """
 
@@ -83,6 +84,7 @@ class Model:
     source: str = ""
     date: str = ""
     notes: str = ""
+    width_known: bool = True
     unsure: tuple[str, ...] = ()
 
 
@@ -202,7 +204,18 @@ def _by_name(entry: _Entry, asked: str, rest: Words) -> Model:
         unsure.insert(0, f"{asked} is another release than {entry.name}; its longest context may differ")
     exact = _exact(entry, asked)
     config = _stored(exact.config, stored[0].quantization_config) if stored else exact.config
-    return replace(exact, how="variant" if plain else "by name", config=config, unsure=tuple(unsure))
+    return replace(
+        exact,
+        how="variant" if plain else "by name",
+        config=config,
+        width_known=_is_width_known(stored),
+        unsure=tuple(unsure),
+    )
+
+
+def _is_width_known(stored: tuple[modelnames.Checkpoint, ...]) -> bool:
+    """Whether the words name one way of storing weights, and one whose width is known; or none at all."""
+    return not stored or (len(stored) == 1 and bool(stored[0].quantization_config or stored[0].plain))
 
 
 def _doubts(asked: str, stored: tuple[modelnames.Checkpoint, ...]) -> Iterator[str]:

@@ -50,13 +50,15 @@ class TensorGroup:
 class ModelFacts:
     """The served model: its name, what its configuration files say (config.json keys, nested) and what it holds.
 
-    tensors  every tensor of the checkpoint, or none at all: a checkpoint that is there in part is a gap
-    notes    what was concluded from the name instead of read, one sentence each
+    tensors      every tensor of the checkpoint, or none at all: a checkpoint that is there in part is a gap
+    width_known  False: the name says that the weights are stored narrower, but not how narrow
+    notes        what was concluded from the name instead of read, one sentence each
     """
 
     name: str = ""
     config: Mapping[str, object] = field(default_factory=dict)
     tensors: tuple[TensorGroup, ...] = ()
+    width_known: bool = True
     notes: tuple[str, ...] = ()
 
 

@@ -27,7 +27,8 @@ def completed(deployment: Deployment) -> Deployment:
     known = models.find(name) if name else None
     if known is None:
         return deployment
-    return replace(deployment, model=ModelFacts(name=name, config=known.config, notes=known.unsure))
+    found = ModelFacts(name=name, config=known.config, width_known=known.width_known, notes=known.unsure)
+    return replace(deployment, model=found)
 
 
 def trusted(deployment: Deployment) -> Deployment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from llmedic.analysis.ledger import geometry, startup
 from llmedic.analysis.ledger.flagview import Flags
@@ -24,11 +25,12 @@ def shape(deployment: Deployment) -> Geometry | None:
         return None
     words = {flag.name: flag.value for flag in deployment.flags}
     quantization, dtype = words.get("quantization"), words.get("dtype")
-    return geometry.of(
+    found = geometry.of(
         model,
         quantization=quantization if isinstance(quantization, str) else "",
         dtype=dtype if isinstance(dtype, str) else "",
     )
+    return found if model.width_known else replace(found, width_known=False)
 
 
 def card(hardware: HardwareFacts, found: Sequence[Printed] = ()) -> Card | None:

@@ -126,3 +126,9 @@ def about(gib: object) -> object:
 
 def likely(geometry: Geometry, settings: Settings, stage: int = 0) -> float:
     return stage_weights(geometry, settings, stage, "0.19.0").size.likely / GIB
+
+
+def test_weights_of_unknown_width_lie_between_four_bits_and_sixteen() -> None:
+    one = WeightPart(name="other", parameters=8 * GIB, bytes=4.5 * GIB, split="none")
+    size = stage_weights(dense(weights=(one,), width_known=False), Settings(), 0, "0.19.0").size
+    assert (size.low / GIB, size.likely / GIB, size.high / GIB) == pytest.approx((4, 4.5, 16), abs=0.2)

@@ -22,6 +22,7 @@ ONE_BYTE = frozenset({"fp8"})
 TRITON_CAPABILITY = 9.0
 """MXFP4 experts get Triton's kernels on Hopper alone; Marlin's, or FlashInfer's with the same padding, elsewhere."""
 TOLD_TABLES_BYTES = 0.1 * GIB
+NARROWEST_BYTES, WIDEST_BYTES = 0.5, 2.0
 UNSURE_FACTOR = 0.05
 """Share by which weights may be off when the configuration left something to be assumed."""
 
@@ -77,9 +78,20 @@ def _key_value_share(geometry: Geometry, settings: Settings, part: WeightPart) -
 def _factor(geometry: Geometry, release: str) -> Range:
     """What a byte of the checkpoint weighs on the device."""
     factor = memory.figure(_checkpoint(geometry.quantization), release)
+    if not geometry.width_known:
+        return _any_width(geometry)
     if geometry.unsure:
         return Range(low=factor.low - UNSURE_FACTOR, likely=factor.likely, high=factor.high + UNSURE_FACTOR)
     return factor
+
+
+def _any_width(geometry: Geometry) -> Range:
+    """From four bits to sixteen for every parameter, as a factor of what is told."""
+    told = sum(part.bytes for part in geometry.weights)
+    parameters = sum(part.parameters for part in geometry.weights)
+    return Range(
+        low=min(NARROWEST_BYTES * parameters / told, 1), likely=1, high=max(WIDEST_BYTES * parameters / told, 1)
+    )
 
 
 def _checkpoint(quantization: str) -> str:
