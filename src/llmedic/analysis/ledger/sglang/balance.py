@@ -119,7 +119,7 @@ def _terms(static: Static, settings: Settings) -> tuple[Term, ...]:
 
 
 def _outside(static: Static, settings: Settings, cache: CacheFit | None) -> tuple[Term, ...]:
-    """What the static share leaves, and what is known to live there."""
+    """What is known to live beside the static share, and what is left of it for activations."""
     left = Range(low=1 - static.share.high, likely=1 - static.share.likely, high=1 - static.share.low)
     free = ranges.product(static.before, left)
     found = [Term(id="non_torch", size=static.context, basis="calibrated", how="driver and communicators")]
@@ -133,7 +133,8 @@ def _outside(static: Static, settings: Settings, cache: CacheFit | None) -> tupl
         size_graphs = Range(low=reserve * 0.25, likely=float(reserve), high=max(reserve * 4.0, 4.5 * GIB))
         how = f"the engine counts 2 MiB for each of {settings.graph_batch} requests"
         found.append(Term(id="cuda_graphs", size=size_graphs, basis="assumed", how=how))
-    found.append(Term(id="free_outside", size=free, basis="computed", how="for activations, graphs and request slots"))
+    rest = ranges.less(free, ranges.total(term.size for term in found if term.id != "non_torch"))
+    found.append(Term(id="free_outside", size=rest, basis="computed", how="for activations"))
     return tuple(found)
 
 
