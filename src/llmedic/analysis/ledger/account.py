@@ -50,6 +50,12 @@ class Wanted:
             else Load(concurrency=self.concurrency or 1, context_tokens=self.context_tokens)
         )
 
+    def load_of(self, max_model_len: int) -> Load | None:
+        """The load that has to fit; requests whose length nobody said are as long as the server takes them."""
+        if self.load is None and self.concurrency:
+            return Load(concurrency=self.concurrency, context_tokens=max_model_len)
+        return self.load
+
     @property
     def planned(self) -> Load | None:
         """The load after the planned change."""
@@ -76,6 +82,8 @@ def of(
     deployment = logged.completed(deployment, log)
     card = subject.card(deployment.hardware, log.found.printed)
     shape = subject.shape(deployment)
+    if shape is not None:
+        log = logged.held_against(log, deployment, card.total_bytes if card else None, _weights(deployment, shape, log))
     if shape is None:
         report = LedgerReport(ledger=_printed_only(deployment, log, card), printed=log.found.printed)
     elif deployment.engine in OTHERS:
@@ -88,6 +96,18 @@ def of(
         model_name=deployment.model.name,
         accelerator=deployment.hardware.accelerator,
     )
+
+
+def _weights(deployment: Deployment, shape: Geometry, log: Log) -> Range | None:
+    """Bytes of the weights on one device of the server that printed the log; None without one."""
+    if not log.found.printed:
+        return None
+    printing = log.before or deployment
+    if deployment.engine in OTHERS:
+        terms: Sequence[Term] = OTHERS[deployment.engine](shape, printing, None).terms
+    else:
+        terms = subject.server(shape, settings.resolve(printing, shape), None, printing).memory().terms
+    return next((term.size for term in terms if term.id == "weights"), None)
 
 
 def quick_blocks(tokens: int) -> int:
@@ -107,11 +127,12 @@ def _vllm(deployment: Deployment, shape: Geometry, card: Card | None, log: Log, 
         resolved = settings.resolve(deployment, shape)
         server = server.resettled(resolved)
         known = balance.Known(terms={}, pool=server.known_pool, pool_basis="computed", free_bytes=known.free_bytes)
-    whole = balance.ledger(server, deployment, card, known, wanted.load)
+    load = wanted.load_of(server.settings.max_model_len)
+    whole = balance.ledger(server, deployment, card, known, load)
     if known.pool is None and any(one.unit in ("blocks", "tokens") for one in log.found.printed):
         whole = replace(whole, notes=(*whole.notes, "the log counts more blocks than the card can hold: left out"))
     if log.ended is not None:
-        variants = Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=wanted.load)
+        variants = Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=load)
         whole = replace(whole, problems=explain.why(log.ended, variants, whole))
     if wanted.planned is not None and whole.pool is not None and whole.starts != "no":
         coming = Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=wanted.planned)
@@ -158,7 +179,8 @@ def _counted(found: Sequence[Printed], server: Candidate) -> Range | None:
 def _solutions(server: Candidate, deployment: Deployment, wanted: Wanted) -> tuple[Solution, ...]:
     if not wanted.solve:
         return ()
-    load = wanted.load or Load(concurrency=wanted.concurrency or 1, context_tokens=server.settings.max_model_len)
+    longest = server.settings.max_model_len
+    load = wanted.load_of(longest) or Load(concurrency=1, context_tokens=longest)
     return solve.solve(Variants(candidate=server, deployment=deployment, load=load), load, wanted.solve)
 
 

@@ -11,7 +11,7 @@ from tests.analysis.ledger.servers import applied, deployment, typed, variants
 
 from llmedic.analysis.ledger import account
 from llmedic.analysis.ledger.ranges import GIB, exact
-from llmedic.analysis.ledger.vllm import problems
+from llmedic.analysis.ledger.vllm import problems, solve
 from llmedic.analysis.ledger.vllm.candidate import Load
 from llmedic.errors import CallerError
 from llmedic.knowledge import accelerators, models
@@ -208,6 +208,48 @@ def test_more_requests_than_the_pool_holds() -> None:
     assert int(str(typed(found.change, "0.19.0")["max_num_seqs"])) < 200
 
 
+def test_the_cap_that_is_advised_is_the_one_that_is_solved_for() -> None:
+    load = Load(concurrency=40, context_tokens=12_000)
+    whole = deployment("Qwen3-32B", "A100-SXM4-40GB", "0.33.0", count=8, tensor_parallel_size=4)
+    found = only(whole, "kv-pool-exhausted-preemption", load)
+    (solution,) = solve.solve(variants(whole, load), load, ("max-num-seqs",))
+    assert found.change == solution.change != ""
+
+
+def test_a_load_that_fits_is_told_so_and_one_that_perhaps_fits_is_a_warning() -> None:
+    whole = deployment("Qwen3-32B", "L40S", "0.33.0", count=2, tensor_parallel_size=2)
+    first = problems.of(variants(whole, Load(concurrency=2, context_tokens=4096)))[0]
+    assert (first.severity, first.starts) == ("info", "yes")
+    assert first.text.startswith("2 requests of 4,096 tokens need 512 blocks, the pool has at least ")
+    assert first.text.endswith(": they fit at once")
+    found = only(whole, "kv-pool-exhausted-preemption", Load(concurrency=4, context_tokens=16384))
+    assert "4 requests of 16,384 tokens need 4,096 blocks" in found.text
+    assert found.text.endswith("it is not certain that they fit at once")
+    assert found.severity == "warning"
+
+
+def test_requests_that_the_cap_leaves_waiting() -> None:
+    load = Load(concurrency=40, context_tokens=4000)
+    whole = deployment("Qwen3-32B", "H200", "0.33.0", max_num_seqs=24)
+    found = only(whole, "max-num-seqs-too-low", load)
+    assert found.text == "16 of 40 requests wait: max_num_seqs admits 24 at once"
+    assert found.change == "--max-num-seqs 40"
+
+
+def test_a_load_of_which_only_the_number_is_known_is_of_the_longest_requests() -> None:
+    whole = deployment("Qwen3-32B", "H200", "0.33.0")
+    found = account.of(whole, (), account.Wanted(concurrency=500)).ledger.problems
+    assert any("requests of 40,960 tokens need" in one.text for one in found)
+
+
+def test_fewer_devices_are_not_advised_where_the_load_does_not_fit_on_them() -> None:
+    whole = deployment("Qwen3-32B", "A100-SXM4-40GB", "0.33.0", count=8, tensor_parallel_size=8)
+    said = [one.cause for one in problems.of(variants(whole))]
+    loaded = [one.cause for one in problems.of(variants(whole, Load(concurrency=40, context_tokens=12_000)))]
+    assert "tp-oversplit-small-model" in said
+    assert "tp-oversplit-small-model" not in loaded
+
+
 def test_replicas_share_a_load() -> None:
     load = Load(concurrency=40, context_tokens=8000)
     whole = deployment("Qwen3-32B", "H200", data_parallel_size=8, max_num_seqs=256)
@@ -220,11 +262,13 @@ def test_a_planned_length_warns_before_it_bites() -> None:
     wanted = account.Wanted(context_tokens=300, concurrency=64, plan_context=5000)
     found = account.of(whole, (), wanted)
     assert found.ledger.starts == "yes"
-    (problem,) = found.ledger.problems
+    fits, problem = found.ledger.problems
+    assert (fits.severity, fits.text.split(",")[0]) == ("info", "64 requests of 300 tokens need 1")
     assert (problem.severity, problem.cause) == ("warning", "kv-pool-exhausted-preemption")
     assert problem.text.startswith("as planned, 64 requests of 5,000 tokens need 20,032 blocks")
     smaller = account.of(applied(whole, problem.change), (), wanted)
-    assert smaller.ledger.problems == ()
+    assert [one.severity for one in smaller.ledger.problems] == ["warning", "info"]
+    assert smaller.ledger.problems[0].text.startswith("13 of 64 requests wait: max_num_seqs admits 51")
 
 
 def test_what_does_not_divide_is_a_problem_with_a_change_that_starts() -> None:

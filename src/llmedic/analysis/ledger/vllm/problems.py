@@ -17,7 +17,9 @@ from llmedic.analysis.ledger.vllm.candidate import (
     MOST_DEVICES,
     Candidate,
     Fits,
+    Load,
     degrees,
+    holds,
     per_replica,
     room_beside,
     room_for_asked,
@@ -40,10 +42,11 @@ Check = Callable[[Variants], Problem | None]
 
 
 def of(server: Variants) -> tuple[Problem, ...]:
-    """Every problem, the one that comes first in the life of a server first."""
-    found = [*_placed(server)]
-    if any(problem.severity == "critical" for problem in found):
-        return tuple(found)
+    """Every problem, the one that comes first in the life of a server first; then what a load that fits is told."""
+    placed = list(_placed(server))
+    if any(problem.severity == "critical" for problem in placed):
+        return tuple(placed)
+    found: list[Problem] = []
     for check in CHECKS if server.candidate.card.total_bytes.likely > 0 else POOL_CHECKS:
         problem = check(server)
         if problem is not None:
@@ -51,7 +54,7 @@ def of(server: Variants) -> tuple[Problem, ...]:
             if problem.severity == "critical":
                 break  # the server is dead here: what would come after is not reached
     order = ("critical", "warning", "info")
-    return tuple(sorted(found, key=lambda problem: order.index(problem.severity)))
+    return tuple(sorted((*found, *placed), key=lambda problem: order.index(problem.severity)))
 
 
 def planned(server: Variants) -> tuple[Problem, ...]:
@@ -266,20 +269,69 @@ def _demand(server: Variants) -> Problem | None:
     together = min(per_replica(candidate, load), candidate.settings.max_num_seqs)
     if together * each <= there:
         return None
-    surely = plan.usable(plan.blocks(pool.low)) // each
     return Problem(
         severity="warning",
         cause="kv-pool-exhausted-preemption",
         text=f"{together:,} requests of {load.context_tokens:,} tokens need {together * each:,} blocks, "
         f"the pool has {there:,}: requests will be preempted",
-        change=server.first([{"max_num_seqs": max(surely, 1)}]),
+        change=server.first(_fewer_at_once(server, load)),
     )
 
 
+def _fewer_at_once(server: Variants, load: Load) -> Iterator[Values]:
+    """As many requests of the load's length as surely fit."""
+    most = server.most_requests(load.context_tokens)
+    if most:
+        yield {"max_num_seqs": most}
+
+
+def _waiting(server: Variants) -> Problem | None:
+    """Requests of the load that the cap keeps in the queue, whatever the pool has room for."""
+    load, candidate = server.load, server.candidate
+    if load is None:
+        return None
+    cap = candidate.settings.max_num_seqs
+    wanted, served = per_replica(candidate, load), cap * candidate.settings.data_parallel
+    if wanted <= cap:
+        return None
+    other = server.other({"max_num_seqs": wanted})
+    fits = other is not None and holds(other, load) == "yes"
+    return Problem(
+        severity="warning",
+        cause="max-num-seqs-too-low" if fits else "",
+        text=f"{load.concurrency - served:,} of {load.concurrency:,} requests wait: "
+        f"max_num_seqs admits {served:,} at once",
+        change=server.first([{"max_num_seqs": wanted}], alone=True) if fits else "",
+    )
+
+
+def _served(server: Variants) -> Problem | None:
+    """The answer to a load that fits, or whose fit the interval of the pool leaves open."""
+    load, candidate = server.load, server.candidate
+    if load is None:
+        return None
+    plan, pool = candidate.plan(), candidate.pool()
+    together = min(per_replica(candidate, load), candidate.settings.max_num_seqs)
+    needed = together * plan.blocks_per_request(load.context_tokens)
+    low, there = (plan.usable(plan.blocks(size)) for size in (pool.low, pool.likely))
+    if not needed or needed > there:
+        return None
+    each = " on each replica" if candidate.settings.data_parallel > 1 else ""
+    text = f"{together:,} requests of {load.context_tokens:,} tokens{each} need {needed:,} blocks"
+    if needed > low:
+        text = f"{text}, the pool has {low:,} to {there:,}: it is not certain that they fit at once"
+        change = server.first(_fewer_at_once(server, load))
+        return Problem(severity="warning", cause="kv-pool-exhausted-preemption", text=text, change=change)
+    return Problem(severity="info", text=f"{text}, the pool has at least {low:,}: they fit at once")
+
+
 CHECKS: tuple[Check, ...] = (
-    _weights, _free, _refused, _asked, _nothing_left, _length, _unchecked, _beside, _too_long, _one_request, _demand,
+    _weights, _free, _refused, _asked, _nothing_left, _length, _unchecked, _beside,
+    _too_long, _one_request, _demand, _waiting, _served,
 )  # fmt: skip
-POOL_CHECKS: tuple[Check, ...] = (_refused, _nothing_left, _length, _unchecked, _too_long, _one_request, _demand)
+POOL_CHECKS: tuple[Check, ...] = (
+    _refused, _nothing_left, _length, _unchecked, _too_long, _one_request, _demand, _waiting, _served,
+)  # fmt: skip
 """Where only the pool is known, not the card."""
 
 

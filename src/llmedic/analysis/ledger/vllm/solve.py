@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 
 from llmedic.analysis.ledger.ranges import GIB
 from llmedic.analysis.ledger.vllm import grid
@@ -17,7 +16,7 @@ from llmedic.analysis.ledger.vllm.candidate import (
     per_replica,
     room_beside,
 )
-from llmedic.analysis.ledger.vllm.variants import LENGTH_STEP, Values, Variants
+from llmedic.analysis.ledger.vllm.variants import LENGTH_STEP, MOST_SEQS, Values, Variants, largest
 from llmedic.errors import UsageError
 from llmedic.model.ledger import Range, Solution
 
@@ -30,7 +29,6 @@ GOALS = (
     "gpu",
 )
 """What can be solved for, as it is asked for."""
-MOST_SEQS = 4096
 MOST_UTILIZATION = 0.98
 """Above it not even a driver's own context has room."""
 MOST_SHOWN = 5
@@ -113,13 +111,8 @@ def _question(server: Variants, load: Load, *, raised: bool = True, length: int 
 
 def most_seqs(question: Question) -> Solution:
     """The largest --max-num-seqs with which every admitted request keeps its blocks."""
-    tokens, replicas = question.load.context_tokens, question.base.settings.data_parallel
-
-    def fits(count: int) -> bool:
-        other = question.server.other({"max_num_seqs": count})
-        return question.fits(other, Load(concurrency=count * replicas, context_tokens=tokens))
-
-    best = _largest(1, MOST_SEQS, fits)
+    tokens = question.load.context_tokens
+    best = question.server.most_requests(tokens)
     if not best:
         return _none("max-num-seqs", f"not even one request of {tokens:,} tokens fits")
     text = f"{best:,} requests of {tokens:,} tokens fit at once, {best + 1:,} do not"
@@ -137,7 +130,7 @@ def longest_context(question: Question) -> Solution:
         other = question.server.other({"max_model_len": length})
         return question.fits(other, Load(concurrency=count, context_tokens=length))
 
-    best = _largest(1, most, fits)
+    best = largest(1, most, fits)
     if not best:
         return _none("max-model-len", f"{count:,} requests of any length do not fit at once")
     best = best // LENGTH_STEP * LENGTH_STEP if LENGTH_STEP < best < most else best
@@ -248,16 +241,6 @@ def _shown(question: Question, goal: str, text: str, change: str, candidate: Can
 
 def _none(goal: str, text: str) -> Solution:
     return Solution(goal=goal, text=text)
-
-
-def _largest(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """The largest number in an interval for which something holds that holds for all smaller ones; 0: for none."""
-    if not fits(low):
-        return 0
-    while low < high:
-        middle = ceil((low + high) / 2)
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
 
 
 def _smallest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import floor
+from math import ceil, floor
 
 from llmedic.analysis.ledger.vllm import placement, settings
-from llmedic.analysis.ledger.vllm.candidate import ALWAYS_FREE_BYTES, Candidate, Load, room_beside, starts
+from llmedic.analysis.ledger.vllm.candidate import ALWAYS_FREE_BYTES, Candidate, Load, holds, room_beside, starts
 from llmedic.analysis.ledger.vllm.terms import Card
 from llmedic.errors import UsageError
 from llmedic.knowledge import accelerators, flags
@@ -15,6 +15,8 @@ from llmedic.model.deployment import Deployment, Flag, FlagValue
 
 LENGTH_STEP = 256
 """Lengths are rounded down to it: nobody types 40,513."""
+MOST_SEQS = 4096
+"""A higher cap of requests is not looked for."""
 LEAST_LENGTH = 1024
 """A shorter context makes a server that starts and is of no use."""
 
@@ -112,16 +114,20 @@ class Variants:
             and placement.possible(self.plan(candidate))
         )
 
+    def loaded(self, candidate: Candidate) -> bool:
+        """Whether the load, if there is one, surely fits."""
+        return self.load is None or holds(candidate, self.load) == "yes"
+
     def first(self, options: Iterable[Values], /, *, alone: bool = False, spare: bool = False) -> str:
         """The first of several changes with which the server surely starts, as it is typed; "" when none does.
 
         When none is enough by itself, the first that is with a shorter context or a smaller share of the card, unless
-        `alone`.
+        `alone`: then it is advice on a server that starts anyway, and the load has to fit with it.
         """
         tried: list[Values] = []
         for values in options:
             found = self.other(values) if self.typed(values) else None
-            if found is not None and self.sound(found, spare=spare):
+            if found is not None and self.sound(found, spare=spare) and (not alone or self.loaded(found)):
                 return self.typed(values)
             tried.append(values)
         for values in () if alone else tried:
@@ -147,6 +153,16 @@ class Variants:
             values = {"max_model_len": self.servable(found), **values}
         return values
 
+    def most_requests(self, tokens: int) -> int:
+        """The largest max_num_seqs with which as many requests of so many tokens surely fit at once; 0: none."""
+
+        def fits(count: int) -> bool:
+            other = self.other({"max_num_seqs": count})
+            load = Load(concurrency=count * self.candidate.settings.data_parallel, context_tokens=tokens)
+            return other is not None and holds(other, load) == "yes" and self.sound(other)
+
+        return largest(1, MOST_SEQS, fits)
+
     def largest_share(self, candidate: Candidate) -> float:
         """The share of the card that leaves room for what is taken beside it, to two decimals; 0: none."""
         outside, total = sum(term.size.high for term in candidate.memory().outside), candidate.card.total_bytes.low
@@ -165,3 +181,13 @@ class Variants:
         low = max(candidate.pool().low, 0)
         found = min(plan.longest_request(low, length), plan.servable(plan.usable(plan.blocks(low)), length))
         return found // LENGTH_STEP * LENGTH_STEP if found > LENGTH_STEP else found
+
+
+def largest(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """The largest number in an interval for which something holds that holds for all smaller ones; 0: for none."""
+    if not fits(low):
+        return 0
+    while low < high:
+        middle = ceil((low + high) / 2)
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
