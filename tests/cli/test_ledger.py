@@ -77,10 +77,35 @@ def test_parallel_sizes_are_flags_of_the_engine(asked: Asked) -> None:
 
 @pytest.mark.parametrize(
     ("words", "engine"),
-    [("Q", "vllm"), ("m.gguf", "llama.cpp"), ("Q --engine tgi", "tgi"), ("--args 'sglang'", ""), ("--log - Q", "")],
+    [
+        ("Q", "vllm"),
+        ("m.gguf", "llama.cpp"),
+        ("Q --engine tgi", "tgi"),
+        ("--args sglang", "sglang"),
+        ("--args --port=1", ""),
+        ("--log - Q", ""),
+    ],
 )
 def test_the_engine(asked: Asked, words: str, engine: str) -> None:
     assert asked(*words.split()).engine == engine
+
+
+@pytest.mark.parametrize(
+    ("args", "engine"),
+    [
+        ("python -m sglang.launch_server --model-path Qwen/Qwen3-32B --tp 2 --mem-fraction-static 0.6", "sglang"),
+        ("text-generation-launcher --model-id Qwen/Qwen3-32B --num-shard 2", "tgi"),
+        ("llama-server -hf Qwen/Qwen3-32B -ngl 99", "llama.cpp"),
+        ("ollama run Qwen3-32B", "ollama"),
+        ("vllm serve Qwen/Qwen3-32B", "vllm"),
+    ],
+)
+def test_a_command_line_is_computed_as_its_own_engine(
+    capsys: pytest.CaptureFixture[str], args: str, engine: str
+) -> None:
+    main.main(["ledger", "Qwen3-32B", "--args", args, "--gpu", "L40S", "--format", "json"])
+
+    assert json.loads(capsys.readouterr().out)["engine"] == engine
 
 
 def with_problem(starts: Starts, *severities: Severity) -> LedgerReport:
@@ -145,6 +170,7 @@ def test_every_format_goes_alone_to_standard_output(
         ("Q --tp 2 --tensor-parallel-size 4", "--tensor-parallel-size: this is given twice", "or our own option"),
         ("Q --tp 2 -tp=4", "-tp=4: this is given twice", "or our own option"),
         ("Q --engine-version banana", "'banana' is not a release", "llmedic ledger --help"),
+        ("Q --engine vllm --args sglang.launch_server", "--args starts sglang, not vllm", "leave --engine out"),
         ("Q R", "unexpected extra argument", "llmedic ledger --help"),
         ("--log nowhere.log", "'nowhere.log' does not exist", "llmedic ledger --help"),
     ],

@@ -84,6 +84,8 @@ READERS: Mapping[str, Reader] = {
 
 A source is imported when there is something for it to read: a bundle of metrics pages needs neither TLS nor psutil.
 """
+COMMONEST = "vllm"
+"""Whose flags a command line has that names no engine."""
 ORIGINS = ("process", "args", "case", "server-info", "log", "metrics", "models-api", "default")
 """Whose word on a flag counts first: what runs, then what was typed, then what the engine reports of itself."""
 
@@ -166,14 +168,10 @@ def _with_engine(raw: Raw, known: str) -> Raw:
     """The command line, with the engine it belongs to where it does not say so itself."""
     if raw.meta.get("engine"):
         return raw
-    return replace(raw, meta={**raw.meta, "engine": known or _engine_of(raw.body)})
+    from llmedic.knowledge import launchers
 
-
-def _engine_of(body: bytes) -> str:
-    """The engine that a command line starts; vLLM's flags are the commonest, so they are the guess."""
-    words = body.decode(errors="replace").lower()
-    marks = {"sglang": "sglang", "llama-server": "llama.cpp", "text-generation": "tgi", "ollama": "ollama"}
-    return next((engine_ for mark, engine_ in marks.items() if mark in words), "vllm")
+    engine = known or launchers.engine_of(raw.body.decode(errors="replace")) or COMMONEST
+    return replace(raw, meta={**raw.meta, "engine": engine})
 
 
 def unread_raw(name: str, error: InputError) -> Raw:

@@ -12,13 +12,15 @@ from llmedic import errors
 from llmedic.analysis.ledger import account, deployed
 from llmedic.app import evidence
 from llmedic.app.request import LedgerRequest
-from llmedic.knowledge import accelerators, models
+from llmedic.knowledge import accelerators, launchers, models
 from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
 from llmedic.model.evidence import Evidence
 from llmedic.model.ledger import LedgerReport
 from llmedic.model.raw import Raw
 
 GIB = 2**30
+SHAPE = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
+"""Keys of config.json in which two models of one family differ."""
 
 
 def run(request: LedgerRequest) -> LedgerReport:
@@ -27,10 +29,12 @@ def run(request: LedgerRequest) -> LedgerReport:
     Raises:
         CallerError: a word, a file or a flag is wrong.
     """
+    request = _launched(request)
     found = evidence.of(_raws(request))
     said = deployed.trusted(found.deployment)
     _refuse_another_engine(request, said)
     deployment = _deployment(request, said)
+    _refuse_another_model(request, found.deployment, deployment.model)
     wanted = account.Wanted(
         available_bytes=request.available_bytes,
         context_tokens=request.context_tokens,
@@ -40,6 +44,19 @@ def run(request: LedgerRequest) -> LedgerReport:
         log=str(request.log or ""),
     )
     return account.of(deployment, found.events, wanted, _before(deployment, found))
+
+
+def _launched(request: LedgerRequest) -> LedgerRequest:
+    """The request with the engine that its command line starts. Raises UsageError where --engine names another."""
+    started = launchers.engine_of(request.args)
+    if request.engine and started and not _same(request.engine, started):
+        raise errors.UsageError(f"--args starts {started}, not {request.engine}", hint="leave --engine out")
+    return replace(request, engine=started or request.engine)
+
+
+def _same(engine: str, other: str) -> bool:
+    """Ollama runs llama.cpp."""
+    return engine == other or {engine, other} == {"llama.cpp", "ollama"}
 
 
 def _before(deployment: Deployment, found: Evidence) -> Deployment | None:
@@ -66,13 +83,22 @@ def _differs(flag: Flag, printed: Mapping[str, Flag], listed: bool) -> bool:
 
 
 def _refuse_another_engine(request: LedgerRequest, said: Deployment) -> None:
-    """A log of one engine is not to be held against the formulae of another. Ollama runs llama.cpp."""
+    """A log of one engine is not to be held against the formulae of another."""
     asked, printed = request.engine, said.engine
-    if request.log is None or not asked or not printed or asked == printed:
+    if request.log is None or not asked or not printed or _same(asked, printed):
         return
-    if {asked, printed} <= {"llama.cpp", "ollama"}:
+    hint = "give the command line of that server" if request.args else "leave --engine out"
+    raise errors.UsageError(f"{request.log}: the log is of {printed}, not of {asked}", hint=hint)
+
+
+def _refuse_another_model(request: LedgerRequest, printed: Deployment, model: ModelFacts) -> None:
+    """A log of one model is not to be held against the shape of another."""
+    name = printed.model.name or next((str(flag.value) for flag in printed.flags if flag.name == "model"), "")
+    if request.log is None or not request.model or not name:
         return
-    raise errors.UsageError(f"{request.log}: the log is of {printed}, not of {asked}", hint="leave --engine out")
+    there = deployed.completed(replace(printed, model=ModelFacts(name=name))).model.config
+    if any(there[key] != model.config[key] for key in SHAPE if key in there and key in model.config):
+        raise errors.UsageError(f"{request.log}: the log is of {name}, not of {request.model}", hint="leave MODEL out")
 
 
 def _raws(request: LedgerRequest) -> Sequence[Raw]:

@@ -60,16 +60,21 @@ def split(words: Sequence[str], takes_value: dict[str, bool]) -> tuple[list[str]
     return ours, tuple(theirs)
 
 
-def guess(*, is_gguf: bool, is_told: bool) -> str:
-    """The engine where none is named: "" where a log or a command line will tell."""
-    if is_told:
-        return ""
+def guess(*, is_gguf: bool, is_told: bool, args: str = "") -> str:
+    """The engine where none is named: the one that the command line starts, "" where a log will tell."""
+    from llmedic.knowledge import launchers
+
+    started = launchers.engine_of(args)
+    if started or is_told:
+        return "llama.cpp" if started == "ollama" else started
     return "llama.cpp" if is_gguf else DEFAULT_ENGINE
 
 
 def _engines(words: Sequence[str]) -> tuple[str, ...]:
     """Whose flags can be meant."""
-    engine = _value(words, "--engine") or guess(is_gguf=any(map(is_gguf, words)), is_told=_is_told(words))
+    engine = _value(words, "--engine") or guess(
+        is_gguf=any(map(is_gguf, words)), is_told=_is_told(words), args=_value(words, "--args")
+    )
     return (engine,) if engine in ENGINES else ENGINES
 
 

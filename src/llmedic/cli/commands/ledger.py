@@ -118,7 +118,9 @@ def _request(given: dict[str, Any], *, lang: Lang) -> LedgerRequest:
     if given["plan_context"] and not given["context_tokens"]:
         raise errors.UsageError("--plan-context needs the length of today", hint="add --context TOKENS")
     told = bool(given["log"] or given["args"])
-    engine = given["engine"] or engineflags.guess(is_gguf=engineflags.is_gguf(given["model"]), is_told=told)
+    engine = given["engine"] or engineflags.guess(
+        is_gguf=engineflags.is_gguf(given["model"]), is_told=told, args=given["args"]
+    )
     parallel = (("tensor_parallel_size", given.pop("tp")), ("pipeline_parallel_size", given.pop("pp")))
     flags = [word for setting, value in parallel for word in engineflags.typed(setting, value, engine, given["flags"])]
     return LedgerRequest(
