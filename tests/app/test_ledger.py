@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import gzip
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from llmedic.analysis.ledger import logged
+from llmedic.analysis.ledger.startup import Startup
 from llmedic.app import ledger
 from llmedic.app.request import LedgerRequest
 from llmedic.errors import CallerError, InputError, UsageError
 from llmedic.knowledge import causes
-from llmedic.model.ledger import LedgerReport, Problem
+from llmedic.model.deployment import Deployment, ModelFacts, TensorGroup
+from llmedic.model.ledger import LedgerReport, Printed, Problem, Range
 
 LOGS = Path(__file__).parents[1] / "data" / "ledger" / "logs"
 GIB = 2**30
@@ -315,12 +319,44 @@ def test_a_card_that_is_not_the_log_s_is_noted() -> None:
     assert any("the log's counts" in note for note in report.ledger.notes)
 
 
-def test_a_model_that_is_not_the_log_s_is_noted() -> None:
-    report = of("vllm-0.6-v0", model="Llama-3.3-70B-Instruct")
+@pytest.mark.parametrize(
+    ("name", "model"), [("vllm-0.6-v0", "Llama-3.3-70B-Instruct"), ("vllm-0.11", "Qwen3-32B"), ("tgi-2.2", "Qwen3-8B")]
+)
+def test_a_model_that_is_not_the_log_s_is_refused(name: str, model: str) -> None:
+    with pytest.raises(UsageError, match=f"the log is of .*, not of {model}") as refusal:
+        of(name, model=model)
+    assert refusal.value.hint == "leave MODEL out"
 
-    assert report.ledger.starts == "yes"
-    assert not [one for one in report.ledger.problems if one.severity == "critical"]
-    assert any("by the ledger it would not" in note for note in report.ledger.notes)
+
+def test_a_log_that_names_no_known_model_takes_the_one_that_is_given(tmp_path: Path) -> None:
+    text = (LOGS / "vllm-0.11.log").read_text().replace("Qwen/Qwen3-0.6B", "/models/ours")
+
+    assert told(text, tmp_path, gpu="H100", model="Qwen3-0.6B").ledger.pool == of("vllm-0.11").ledger.pool
+
+
+@pytest.mark.parametrize("change", [(), ("--tensor-parallel-size", "2")])
+def test_numbers_that_the_named_card_cannot_hold_are_another_card_s(change: tuple[str, ...]) -> None:
+    report = of("vllm-0.30", *change, gpu="L40S")
+
+    assert report.ledger.problems[0].text.startswith("the log is of another card: it tells of 71.")
+    assert report.printed == ()
+    assert report.ledger.pool is not None
+    assert report.ledger.total is not None
+    assert report.ledger.pool.size.high < report.ledger.total.size.low
+
+
+def test_weights_that_are_not_the_file_s_are_another_model_s() -> None:
+    tensors = (TensorGroup(name="token_embd.weight", dtype="Q4_K", tensors=1, parameters=8, bytes=4 * GIB),)
+    found = Startup(printed=(Printed(id="weights", value=13.98 * GIB),))
+    weights = Range(low=4 * GIB, likely=4 * GIB, high=4 * GIB)
+    one = Deployment(engine="llama.cpp", model=ModelFacts(name="ours", tensors=tensors))
+
+    held = logged.held_against(logged.Log(found=found, name="engine.log"), one, None, weights)
+
+    assert held.foreign.startswith("the log is of another model: its weights take 13.98 GiB")
+    assert held.found.printed == ()
+    near = replace(found, printed=(Printed(id="weights", value=4.2 * GIB),))
+    assert logged.held_against(logged.Log(found=near), one, None, weights).found == near
 
 
 @pytest.mark.parametrize(

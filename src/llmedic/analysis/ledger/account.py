@@ -197,12 +197,15 @@ def _planned(server: Candidate, whole: Ledger, wanted: Wanted) -> Planned | None
 def _cost(server: Candidate, pool: Range, tokens: int) -> ContextCost:
     plan = server.plan()
     each = plan.blocks_per_request(tokens)
-    counts = [plan.blocks(size) // each if each else 0 for size in (pool.low, pool.likely, pool.high)]
+    usable = [plan.usable(plan.blocks(size)) for size in (pool.low, pool.likely, pool.high)]
+    replicas = server.settings.data_parallel
+    counts = [blocks // each * replicas if each else 0 for blocks in usable]
     return ContextCost(
         tokens=tokens,
         blocks=each,
         quick_blocks=quick_blocks(tokens),
         requests=Range(low=counts[0], likely=counts[1], high=counts[2]),
+        pool_blocks=usable[1] * replicas,
     )
 
 

@@ -12,12 +12,14 @@ from llmedic.analysis.ledger.startup import Startup
 from llmedic.knowledge import accelerators
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap, LogEvent
-from llmedic.model.ledger import Ledger, Problem
+from llmedic.model.ledger import Ledger, Problem, Range
 
 TEXT_CHARS = 160
 """Of a line that is quoted."""
 CARD_TOLERANCE = 0.04
 """Drivers and MIG profiles differ by less between cards of one name."""
+FILE_TOLERANCE = 1.25
+"""Padding and tensors that are held twice make the weights of a file differ by less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class Log:
 
     name    as it was given, to be named in a hint; "" when there is no log
     before  the deployment that printed it, where the ledger is asked about a changed one
+    foreign why its numbers cannot be this server's, one sentence; then none of them is used, only the settings
     """
 
     found: Startup = field(default_factory=Startup)
@@ -33,6 +36,7 @@ class Log:
     served: bool = False
     name: str = ""
     before: Deployment | None = None
+    foreign: str = ""
 
     @property
     def ended(self) -> Failure | None:
@@ -59,11 +63,54 @@ def completed(deployment: Deployment, log: Log) -> Deployment:
     return replace(deployment, hardware=replace(hardware, memory_gib=total / GIB))
 
 
+def held_against(log: Log, deployment: Deployment, total: Range | None, weights: Range | None) -> Log:
+    """The log without its numbers where they cannot be of this card or of this file.
+
+    total    of the card; weights: computed, of one device; None where they are not known
+    """
+    why = _another_card(log.found, deployment, total, weights) or _another_file(log.found, deployment, weights)
+    if not why:
+        return log
+    bare = Startup(starts=log.found.starts)
+    return replace(log, found=bare, failure=None, served=False, before=None, foreign=why)
+
+
+def _another_card(found: Startup, deployment: Deployment, total: Range | None, weights: Range | None) -> str:
+    """Why the printed sizes cannot be of the card that was named; "" where they can, or it printed its total."""
+    named = deployment.hardware.accelerator
+    if not named or total is None or found.size("total") is not None or deployment.engine not in ("vllm", "sglang"):
+        return ""
+    loaded = found.size("consumed") or found.size("weights") or (weights.low if weights is not None else 0.0)
+    taken = max(loaded + max(found.size("kv_cache") or 0.0, 0.0), found.size("requested") or 0.0)
+    if not found.printed or taken <= total.high * (1 + CARD_TOLERANCE):
+        return ""
+    return (
+        f"the log is of another card: it tells of {taken / GIB:.2f} GiB on one device, "
+        f"{named} has {total.likely / GIB:.2f} GiB"
+    )
+
+
+def _another_file(found: Startup, deployment: Deployment, weights: Range | None) -> str:
+    """Why the printed weights cannot be those of the checkpoint that was given; "" where they can."""
+    printed = found.size("weights")
+    if not deployment.model.tensors or weights is None or not printed:
+        return ""
+    if weights.low / FILE_TOLERANCE <= printed <= weights.high * FILE_TOLERANCE:
+        return ""
+    return (
+        f"the log is of another model: its weights take {printed / GIB:.2f} GiB on one device, "
+        f"those of this one {weights.likely / GIB:.2f} GiB"
+    )
+
+
 def told(whole: Ledger, log: Log, deployment: Deployment) -> Ledger:
     """The ledger with what the log says of the start itself."""
     if not log.name:
         return whole
     whole = replace(whole, notes=(*whole.notes, *log.found.notes, *_notes(log, deployment)))
+    if log.foreign:
+        warning = Problem(severity="warning", text=f"{log.foreign}; its settings are used, its numbers are not")
+        return replace(whole, problems=(warning, *whole.problems))
     if log.before is not None:
         return whole
     if log.failure is not None and not log.failure.is_memory:
