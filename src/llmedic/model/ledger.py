@@ -168,7 +168,8 @@ class Solution:
 class ContextCost:
     """What requests of one length take.
 
-    requests         how many of them the pool holds at once
+    requests         how many of them the pool holds at once, over all replicas
+    pool_blocks      blocks that requests can have, over all replicas
     blocks           exact blocks of one; quick_blocks: min(256, ceil(1.2 x tokens / 32) + 4), the rule of thumb
     """
 
@@ -176,6 +177,11 @@ class ContextCost:
     blocks: int
     quick_blocks: int
     requests: Range
+    pool_blocks: int = 0
+
+    def share(self, wanted: int) -> float | None:
+        """The part of the pool that so many requests take, above 1 where they do not fit; None without a pool."""
+        return wanted * self.blocks / self.pool_blocks if self.pool_blocks else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,9 +45,14 @@ def test_a_planned_change_is_counted_in_blocks() -> None:
     wanted = Wanted(available_bytes=1600 * BLOCK_BYTES, context_tokens=300, concurrency=64, plan_context=5000)
     planned = account.of(SERVER, (), wanted).planned
     assert planned is not None
-    assert (planned.now.blocks, planned.now.quick_blocks, planned.now.requests) == (19, 16, exact(1600 // 19))
-    assert (planned.then.blocks, planned.then.quick_blocks, planned.then.requests) == (313, 192, exact(1600 // 313))
+    assert (planned.now.blocks, planned.now.quick_blocks, planned.now.requests) == (19, 16, exact(1599 // 19))
+    assert (planned.then.blocks, planned.then.quick_blocks, planned.then.requests) == (313, 192, exact(1599 // 313))
     assert planned.concurrency == 64
+    assert planned.then.share(64) == 64 * 313 / 1599
+    replicas = replace(SERVER, flags=(*SERVER.flags, Flag(name="data_parallel_size", value=2)))
+    both = account.of(replicas, (), wanted).planned
+    assert both is not None
+    assert (both.then.requests, both.then.pool_blocks) == (exact(2 * (1599 // 313)), 2 * 1599)
 
 
 def test_without_a_pool_nothing_can_be_planned() -> None:

@@ -174,8 +174,8 @@ PRINTED = LedgerReport(
         Solution(goal="gpu", text="no card of the catalogue is large enough"),
     ),
     planned=Planned(
-        now=ContextCost(tokens=300, blocks=19, quick_blocks=16, requests=exact(1523)),
-        then=ContextCost(tokens=5000, blocks=313, quick_blocks=192, requests=exact(92)),
+        now=ContextCost(tokens=300, blocks=19, quick_blocks=16, requests=exact(1523), pool_blocks=28950),
+        then=ContextCost(tokens=5000, blocks=313, quick_blocks=192, requests=exact(92), pool_blocks=28950),
         concurrency=128,
     ),
 )

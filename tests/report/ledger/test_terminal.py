@@ -133,7 +133,7 @@ def test_solutions_name_what_to_type_and_what_it_gives() -> None:
 
     assert "  - max-num-seqs: --max-num-seqs 48\n    KV cache 12.30 GiB (12.10–12.50), 48.6x (47.8–49.4) of max" in text
     assert "  - gpu: none\n    no card of the catalogue is large enough\n" in text
-    assert ["planned", "5,000", "313", "192", "92", "139 %"] in rows
+    assert ["planned", "5,000", "313", "192", "92", "138 %"] in rows
     assert "128 at once fit now and no longer after the change" in text
 
 

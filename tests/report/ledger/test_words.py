@@ -136,7 +136,7 @@ def test_a_plan_without_a_concurrency_has_no_share() -> None:
 
 def test_a_pool_that_holds_none_is_more_than_full() -> None:
     assert PRINTED.planned is not None
-    none = dataclasses.replace(PRINTED.planned.then, requests=exact(0))
+    none = dataclasses.replace(PRINTED.planned.then, requests=exact(0), pool_blocks=0)
 
     _, rows = words.planned(dataclasses.replace(PRINTED.planned, then=none), "en")
 

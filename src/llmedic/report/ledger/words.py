@@ -280,4 +280,5 @@ def _requests(cost: ContextCost) -> str:
 
 
 def _pool_share(cost: ContextCost, wanted: int) -> str:
-    return numbers.percent(wanted / cost.requests.likely) if cost.requests.likely > 0 else "> 100 %"
+    share = cost.share(wanted)
+    return "> 100 %" if share is None else numbers.percent(share)
