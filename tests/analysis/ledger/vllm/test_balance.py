@@ -104,3 +104,9 @@ def test_settings_are_shown_with_who_set_them() -> None:
         "--max-num-batched-tokens": ("8192", "default"),
         "--tensor-parallel-size": ("2", "given"),
     }
+
+
+def test_the_longest_request_is_no_longer_than_what_is_served() -> None:
+    found = ledger(deployment("Qwen3-8B", "H100", "0.33.0", max_model_len=16384))
+    assert found.cache is not None
+    assert found.cache.longest_request == exact(16384)

@@ -59,7 +59,7 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
         found = problems.of(Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=load))
     fit = None
     if pool is not None and not server.plan().refusal and server.plan().counts:
-        fit = cache.fit(server.plan(), pool.size, server.settings.max_model_len, limit=_limit(server))
+        fit = cache.fit(server.plan(), pool.size, server.settings.max_model_len)
     return Ledger(
         engine="vllm",
         version=deployment.version,
@@ -114,11 +114,6 @@ def _total(card: Card | None, known: Known) -> Term | None:
         return None
     printed = "total" in known.terms
     return Term(id="total", size=card.total_bytes, basis="printed" if printed else "given")
-
-
-def _limit(server: Candidate) -> int:
-    """Up to where the longest request is looked for: what the model was made for, or what is served if that is more."""
-    return max(server.geometry.positions, server.settings.max_model_len)
 
 
 def _era(memory: Memory, settings: Settings) -> str:
