@@ -67,6 +67,7 @@ class CacheFit:
     blocks_per_request   for one request of max_model_len
     concurrency          requests of max_model_len that fit at once, as the engine prints it
     longest_request      tokens of the longest single request that fits; 0 when none does
+    most_at_once         requests that run at once however much room the pool has; 0: only the pool limits them
     """
 
     bytes_per_block: int
@@ -79,6 +80,7 @@ class CacheFit:
     max_model_len: int
     concurrency: Range
     longest_request: Range
+    most_at_once: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from llmedic.analysis.ledger import elsewhere, explain, llamacpp, logged, sglang, startup, subject, tgi
+from llmedic.analysis.ledger import elsewhere, explain, llamacpp, loads, logged, sglang, startup, subject, tgi
 from llmedic.analysis.ledger.logged import Log
 from llmedic.analysis.ledger.ranges import exact
 from llmedic.analysis.ledger.vllm import balance, cache, problems, settings, solve
@@ -225,7 +225,14 @@ def _other(deployment: Deployment, shape: Geometry, card: Card | None, log: Log,
     beside = startup.beside(log.found.printed, whole)
     if log.ended is not None:
         whole = elsewhere.why(log.ended, whole, deployment, draw)
-    return LedgerReport(ledger=whole, printed=beside)
+    return LedgerReport(ledger=loads.answered(whole, _load(whole, wanted)), printed=beside)
+
+
+def _load(whole: Ledger, wanted: Wanted) -> Load | None:
+    """What has to fit: requests as long as are served where only their number is known."""
+    if wanted.load is not None or wanted.concurrency is None or whole.cache is None:
+        return wanted.load
+    return Load(concurrency=wanted.concurrency, context_tokens=max(whole.cache.max_model_len, 1))
 
 
 def _printed_only(deployment: Deployment, log: Log, card: Card | None) -> Ledger:

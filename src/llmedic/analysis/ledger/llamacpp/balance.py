@@ -161,6 +161,7 @@ def _fit(geometry: Geometry, settings: Settings) -> CacheFit:
         max_model_len=settings.slot_tokens,
         concurrency=_whole(atonce),
         longest_request=_whole(settings.slot_tokens),
+        most_at_once=settings.slots,
     )
 
 

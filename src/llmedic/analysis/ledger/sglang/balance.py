@@ -159,6 +159,7 @@ def _cache(one: pools.Cells, static: Static, settings: Settings) -> CacheFit:
         longest_request=Range(
             low=min(count.low, length), likely=min(count.likely, length), high=min(count.high, length)
         ),
+        most_at_once=pools.running_limit(settings, tokens[1], static.slots),
     )
 
 
