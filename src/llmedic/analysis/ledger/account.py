@@ -30,11 +30,13 @@ QUICK_MOST_BLOCKS = 256
 class Wanted:
     """What is asked beside the ledger itself.
 
-    available_bytes  the size of the KV cache on one device, where it is known
+    available_bytes  the size of the KV cache on one device, where it is known; available_slack_bytes: how far the
+                     truth may be from it to either side, because it was printed with few digits
     log              the name of the start-up log, "" without one
     """
 
     available_bytes: int | None = None
+    available_slack_bytes: float = 0.0
     context_tokens: int | None = None
     concurrency: int | None = None
     plan_context: int | None = None
@@ -139,7 +141,7 @@ def _vllm(deployment: Deployment, shape: Geometry, card: Card | None, log: Log, 
         whole = replace(whole, problems=(*whole.problems, *problems.planned(coming)))
     return LedgerReport(
         ledger=whole,
-        settings=balance.shown(resolved, deployment),
+        settings=balance.shown(server.settings, deployment),
         printed=beside,
         solutions=_solutions(server, deployment, wanted),
         planned=_planned(server, whole, wanted),
@@ -151,10 +153,11 @@ def _known(log: Log, computed: Candidate, wanted: Wanted) -> balance.Known:
     inside = any(term.id == "cuda_graphs" for term in computed.memory().terms)
     sizes = startup.terms(log.found.printed, graphs_inside=inside)
     free = log.found.size("free")
-    if log.ended is not None and log.ended.others and log.ended.total is not None:
-        free = log.ended.total - log.ended.others
+    if log.failure is not None and log.failure.others and log.failure.total is not None:
+        free = log.failure.total - log.failure.others
     if wanted.available_bytes is not None:
-        pool = exact(wanted.available_bytes)
+        size, slack = wanted.available_bytes, wanted.available_slack_bytes
+        pool = Range(low=size - slack, likely=size, high=size + slack)
         return balance.Known(terms=sizes, pool=pool, pool_basis="given", free_bytes=free)
     failed = explain.pool(log.ended, computed, log.found) if log.ended is not None else None
     pool_size = failed or sizes.get("kv_cache") or _counted(log.found.printed, computed)

@@ -63,4 +63,4 @@ def server(
         reserved_bytes=given.number("mm_ipc_gpu_memory_gb") * GIB,
         known_pool=pool,
         group_size=placement.group_size(deployment.model.config),
-    )
+    ).fitted()

@@ -8,6 +8,7 @@ from tests.analysis.ledger.servers import deployment, variants
 from llmedic.analysis.ledger import subject
 from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.analysis.ledger.vllm import balance
+from llmedic.errors import UsageError
 from llmedic.model.deployment import Deployment
 from llmedic.model.ledger import Ledger, Range
 
@@ -110,3 +111,27 @@ def test_the_longest_request_is_no_longer_than_what_is_served() -> None:
     found = ledger(deployment("Qwen3-8B", "H100", "0.33.0", max_model_len=16384))
     assert found.cache is not None
     assert found.cache.longest_request == exact(16384)
+
+
+@pytest.mark.parametrize("word", ["auto", "-1"])
+def test_a_length_that_fits_itself_starts_with_what_the_pool_holds(word: str) -> None:
+    found = ledger(deployment("Qwen3-32B", "H100", "0.33.0", max_model_len=word))
+    fixed = ledger(deployment("Qwen3-32B", "H100", "0.33.0"))
+    assert (fixed.starts, found.starts) == ("no", "yes")
+    assert found.cache is not None
+    assert 20_000 < found.cache.max_model_len < 40_960
+    assert found.cache.concurrency.likely == pytest.approx(1, abs=0.01)
+    (note,) = (note for note in found.notes if note.startswith("max_model_len fits itself to the memory: "))
+    assert note.endswith(" tokens")
+
+
+def test_a_length_that_fits_itself_is_the_models_own_where_that_fits_and_of_no_use_without_a_pool() -> None:
+    roomy = ledger(deployment("Qwen3-8B", "H100", "0.33.0", max_model_len="auto"))
+    assert roomy.cache is not None
+    assert (roomy.starts, roomy.cache.max_model_len) == ("yes", 40_960)
+    assert ledger(deployment("Qwen3-32B", "L4", "0.33.0", max_model_len="auto")).starts == "no"
+
+
+def test_releases_before_know_no_length_that_fits_itself() -> None:
+    with pytest.raises(UsageError, match=r"of vLLM 0\.14 and later"):
+        ledger(deployment("Qwen3-8B", "H100", "0.13.0", max_model_len="auto"))

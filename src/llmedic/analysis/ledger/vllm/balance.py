@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from llmedic.analysis.ledger.ranges import gib
@@ -75,7 +75,7 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
         cache=fit,
         geometry=server.geometry,
         problems=found,
-        notes=(*deployment.model.notes, *server.settings.notes, *server.geometry.unsure),
+        notes=(*deployment.model.notes, *server.settings.notes, *_length(server, pool), *server.geometry.unsure),
         gaps=() if card else (GAP_CARD,),
     )
 
@@ -114,6 +114,13 @@ def _total(card: Card | None, known: Known) -> Term | None:
         return None
     printed = "total" in known.terms
     return Term(id="total", size=card.total_bytes, basis="printed" if printed else "given")
+
+
+def _length(server: Candidate, pool: Term | None) -> Iterator[str]:
+    """The lengths between which one that fits itself to the memory comes to lie."""
+    if server.settings.fits_length and pool is not None:
+        low, high = (server.longest(size) for size in (pool.size.low, pool.size.high))
+        yield f"max_model_len fits itself to the memory: {low:,} to {high:,} tokens"
 
 
 def _era(memory: Memory, settings: Settings) -> str:

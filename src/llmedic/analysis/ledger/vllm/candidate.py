@@ -72,11 +72,22 @@ class Candidate:
         """The same under other settings; the pool is computed anew, shifted by what the known one differs from it."""
         other = replace(self, settings=settings, known_pool=None)
         if self.known_pool is None:
-            return other
+            return other.fitted()
         shift = other.memory().pool.size.likely - replace(self, known_pool=None).memory().pool.size.likely
         known = self.known_pool
         moved = Range(low=known.low + shift, likely=known.likely + shift, high=known.high + shift)
-        return replace(other, known_pool=moved)
+        return replace(other, known_pool=moved).fitted()
+
+    def fitted(self) -> Candidate:
+        """The same, a max_model_len that fits itself to the memory come down to the longest that the pool holds."""
+        if not self.settings.fits_length:
+            return self
+        length = self.longest(self.pool().likely)
+        return replace(self, settings=self.settings.changed(max_model_len=length)) if length else self
+
+    def longest(self, pool_bytes: float) -> int:
+        """Tokens of the longest request, up to what the model was made for, with which it starts; 0: none."""
+        return self.plan().longest_request(pool_bytes, self.geometry.positions or self.settings.max_model_len)
 
     @property
     def asked_bytes(self) -> int:
@@ -118,7 +129,7 @@ def per_replica(candidate: Candidate, load: Load) -> int:
 
 
 def _starts(candidate: Candidate, pool: Range) -> Fits:
-    plan, length = candidate.plan(), candidate.settings.max_model_len
+    plan, length = candidate.plan(), candidate.settings.checked_length
     if plan.refusal or pool.high <= 0 or not plan.fits(pool.high, length):
         return "no"
     left = room_for_asked(candidate)

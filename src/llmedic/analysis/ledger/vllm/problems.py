@@ -157,7 +157,7 @@ def _nothing_left(server: Variants) -> Problem | None:
 
 def _length(server: Variants) -> Problem | None:
     candidate = server.candidate
-    plan, pool, length = candidate.plan(), candidate.pool(), candidate.settings.max_model_len
+    plan, pool, length = candidate.plan(), candidate.pool(), candidate.settings.checked_length
     if plan.fits(pool.low, length) or not plan.counts:
         return None
     needed = (plan.blocks_per_request(length) + plan.rules.null_block) * plan.bytes_per_block
@@ -180,7 +180,7 @@ def _shorter(server: Variants) -> Iterator[Values]:
 def _unchecked(server: Variants) -> Problem | None:
     """Some releases check each layer by itself, and start although the pool as it is laid out is too small."""
     candidate = server.candidate
-    plan, length = candidate.plan(), candidate.settings.max_model_len
+    plan, length = candidate.plan(), candidate.settings.checked_length
     there, needed = plan.usable(plan.blocks(candidate.pool().likely)), plan.blocks_per_request(length)
     if needed <= there:
         return None

@@ -36,6 +36,7 @@ class Settings:
     version                    release as numbers, () for a current one
     utilization                share of the card; cache_bytes: --kv-cache-memory-bytes, which bypasses it (0: not given)
     blocks_override            --num-gpu-blocks-override (0: not given)
+    fits_length                --max-model-len auto: max_model_len comes down to what the pool holds for one request
     max_num_seqs, max_model_len, max_num_batched_tokens    requests, tokens, tokens
     in_flight_tokens           tokens that may be computed and not yet freed: the token budget, times the batches
                                in flight with asynchronous scheduling in the releases that count them
@@ -90,7 +91,13 @@ class Settings:
     flashinfer_sampler: bool | None = None
     graphs_counted: bool | None = None
     retained_tokens: int = 0
+    fits_length: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def checked_length(self) -> int:
+        """Tokens of the one request without whose room the engine does not start."""
+        return 1 if self.fits_length else self.max_model_len
 
     def changed(self, **values: object) -> Settings:
         """The same with other values, in half the time of `dataclasses.replace`: a search does little else."""
@@ -165,6 +172,7 @@ class _Resolver:
             lora_slots=(self.flags.count("max_loras") or 1) if self.flags.switch("enable_lora") else 0,
             lora_rank=(self.flags.count("max_lora_rank") or 16) if self.flags.switch("enable_lora") else 0,
             first_engine=first,
+            fits_length=self._fits_length(),
             flashinfer_sampler=self._switched("VLLM_USE_FLASHINFER_SAMPLER"),
             graphs_counted=self._switched("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"),
             notes=tuple(self.notes),
@@ -200,8 +208,7 @@ class _Resolver:
 
     def _max_model_len(self) -> int:
         own = self.geometry.positions or DEFAULT_POSITIONS
-        if self.flags.word("max_model_len") in ("auto", "-1", "-1.0"):
-            self.notes.append(f"max_model_len fits itself to the memory: computed for the model's {own} tokens")
+        if self._fits_length():
             return own
         given = self.flags.count("max_model_len")
         if given and given > own > DEFAULT_POSITIONS:
@@ -209,6 +216,15 @@ class _Resolver:
         if not given and not self.geometry.positions:
             self.notes.append(f"the model does not say how long its context is: {own} tokens are assumed")
         return given or own
+
+    def _fits_length(self) -> bool:
+        """Whether the length comes down to what fits (_auto_fit_max_model_len in vllm/v1/core/kv_cache_utils.py)."""
+        word = self.flags.word("max_model_len")
+        if word not in ("auto", "-1", "-1.0"):
+            return False
+        if not since(self.version, 0, 14):
+            raise UsageError(f"max_model_len: {word} is of vLLM 0.14 and later", hint="give a number of tokens")
+        return True
 
     def _batch(self, length: int, devices: int, first: bool) -> tuple[int, int]:
         """max_num_seqs and max_num_batched_tokens."""

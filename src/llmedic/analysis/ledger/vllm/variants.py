@@ -108,7 +108,7 @@ class Variants:
             not scarce
             and candidate.settings.max_num_batched_tokens >= candidate.settings.max_num_seqs
             and starts(candidate) == "yes"
-            and plan.blocks_per_request(candidate.settings.max_model_len)
+            and plan.blocks_per_request(candidate.settings.checked_length)
             <= plan.usable(plan.blocks(candidate.pool().low))
             and (candidate.card.total_bytes.likely <= 0 or (room.low if spare else room.likely) >= 0)
             and placement.possible(self.plan(candidate))
