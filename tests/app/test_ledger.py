@@ -254,6 +254,40 @@ def test_a_failure_while_serving_is_left_to_diagnose_too() -> None:
 
     assert report.ledger.starts == "yes"
     assert [gap.what for gap in report.ledger.gaps] == ["why it failed while serving"]
+    first = report.ledger.problems[0]
+    assert (first.severity, first.starts) == ("critical", "yes")
+    assert first.text == (
+        "it started, then failed while serving: the log ends out of memory: "
+        "1.16 GiB more were wanted, 0.56 of 23.53 GiB were free"
+    )
+
+
+def test_what_is_quoted_ends_with_a_whole_word(tmp_path: Path) -> None:
+    line = "(APIServer pid=7) OSError: You are trying to access a gated repo. " + "Weitergabe " * 40
+    gap = told((LOGS / "fails-not-memory.log").read_text() + line, tmp_path, gpu="H100").ledger.gaps[0]
+
+    assert gap.why.endswith(("Weitergabe ...", "gated repo."))
+
+
+def test_a_balance_is_only_drawn_where_it_adds_up(tmp_path: Path) -> None:
+    log = (LOGS / "fails-no-cache-0.10.log").read_text().replace("-2.14 GiB", "-8.00 GiB")
+    text = critical(told(log, tmp_path, gpu="H100")).text
+
+    assert text.startswith("the engine printed -8.00 GiB; 71.26 ")
+    assert text.endswith("would leave -2.21 (-2.35 to -2.10) GiB: 5.79 GiB more were taken")
+
+
+def test_a_pool_that_got_nothing_on_an_unknown_card_is_told_by_what_was_printed() -> None:
+    text = critical(of("fails-no-cache-0.10", gpu="")).text
+
+    assert text == "the log says that nothing is left for the KV cache: weights take 65.97 GiB, -2.14 GiB are left"
+
+
+def test_memory_that_others_hold_stays_held_when_a_setting_changes() -> None:
+    report = of("fails-held", "--tensor-parallel-size", "2")
+
+    assert report.ledger.starts == "no"
+    assert "11.08 GiB are free at start" in critical(report).text
 
 
 def test_a_log_of_an_unknown_model_tells_what_it_can(tmp_path: Path) -> None:
@@ -404,3 +438,27 @@ def test_a_long_compressed_log_is_read_to_its_end(tmp_path: Path) -> None:
 def test_a_card_without_memory_is_a_slip() -> None:
     with pytest.raises(UsageError, match="without memory"):
         ledger.run(LedgerRequest(model="Qwen3-8B", gpu="0GiB"))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name", "gib"),
+    [
+        ("2x 24GiB", "", 24.0),
+        ("RTX 4090 23.53GiB", "NVIDIA GeForce RTX 4090", 23.53),
+        ("2x 31.98GiB", "", 31.98),
+    ],
+)
+def test_the_memory_of_a_card_can_be_given(gpu: str, name: str, gib: float) -> None:
+    report = ledger.run(LedgerRequest(model="Qwen3-8B", gpu=gpu))
+    assert report.accelerator == name
+    assert report.ledger.total is not None
+    assert report.ledger.total.size.likely / 2**30 == pytest.approx(gib)
+
+
+def test_a_size_with_two_decimals_is_known_to_its_last_digit() -> None:
+    given = LedgerRequest(model="granite-4.0-micro", version="0.11.0", flags=("--quantization", "fp8"),
+                          available_bytes=round(35.34 * 2**30), available_slack_bytes=0.005 * 2**30)  # fmt: skip
+    cache = ledger.run(given).ledger.cache
+    assert cache is not None
+    assert cache.printed_tokens.low <= 463_136 <= cache.printed_tokens.high
+    assert cache.printed_tokens.high - cache.printed_tokens.low < 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llmedic.analysis.ledger.failure import Failure, reached, same
-from llmedic.analysis.ledger.ranges import GIB, MIB, exact, gib, stacked, total
+from llmedic.analysis.ledger.ranges import GIB, MIB, exact, gib, less, stacked, total
 from llmedic.analysis.ledger.startup import Startup
 from llmedic.analysis.ledger.vllm import problems
 from llmedic.analysis.ledger.vllm.candidate import ALWAYS_FREE_BYTES, MOST_DEVICES, Candidate, degrees
@@ -16,6 +16,8 @@ LEAST_SHARE = 0.5
 """A smaller share of the card is no advice: then something else has to change."""
 MARGIN_BYTES = 64 * MIB
 """The failed allocation was not the last one."""
+ADDED_UP_BYTES = 0.05 * GIB
+"""A sum of sizes with two decimals is off by less."""
 
 
 def pool(failure: Failure, server: Candidate, found: Startup) -> Range | None:
@@ -40,17 +42,26 @@ def why(failure: Failure, server: Variants, whole: Ledger) -> tuple[Problem, ...
         text = agreeing[0].text if failure.tried is None else f"{failure.text}; {agreeing[0].text}"
         change = agreeing[0].change
     if failure.stage == "cache":
-        text = _nothing_left(whole) or text
+        text = _nothing_left(whole, failure.text) or text
     change = change or _change(failure, server)
     return (Problem(severity="critical", cause=failure.cause, text=text, change=change, starts="no"), *others)
 
 
-def _nothing_left(whole: Ledger) -> str:
-    """The balance with the sizes that were printed, where there are any."""
-    if whole.requested is None or whole.pool is None or whole.requested.size.likely <= 0:
+def _nothing_left(whole: Ledger, said: str) -> str:
+    """The balance with the sizes that were printed, and by how much it misses what the engine says."""
+    if whole.pool is None or whole.pool.basis != "printed":
         return ""
     taken = " - ".join(gib(term.size) for term in whole.terms)
-    return f"{gib(whole.requested.size)} - {taken} leaves {gib(whole.pool.size)}: nothing for the KV cache"
+    if whole.requested is None or whole.requested.size.likely <= 0:
+        weights = next(term.size for term in whole.terms if term.id == "weights")
+        return f"{said}: weights take {gib(weights)}, {gib(whole.pool.size)} are left"
+    left = less(whole.requested.size, stacked([term.size for term in whole.terms]))
+    if left.low - ADDED_UP_BYTES <= whole.pool.size.likely <= left.high + ADDED_UP_BYTES:
+        return f"{gib(whole.requested.size)} - {taken} leaves {gib(whole.pool.size)}: nothing for the KV cache"
+    return (
+        f"the engine printed {gib(whole.pool.size)}; {gib(whole.requested.size)} - {taken} would leave {gib(left)}: "
+        f"{(left.likely - whole.pool.size.likely) / GIB:.2f} GiB more were taken"
+    )
 
 
 def needed(failure: Failure, server: Candidate) -> Range:

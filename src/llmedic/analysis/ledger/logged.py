@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import shorten
 
 from llmedic.analysis.ledger import failure, startup
 from llmedic.analysis.ledger.failure import Failure
@@ -168,14 +169,17 @@ def _notes(log: Log, deployment: Deployment) -> list[str]:
 
 def _not_memory(whole: Ledger, log: Log, failed: Failure) -> Ledger:
     """The log ends with something that is not about memory, or after the start."""
-    quoted = failed.event.text[:TEXT_CHARS].strip()
+    quoted = shorten(failed.event.text, TEXT_CHARS, placeholder=" ...")
     if failed.stage == "serve":
         gap = Gap(
             what="why it failed while serving",
-            why=f"the server had started; the ledger is about the start: {quoted}",
+            why="the server had started, and the ledger is about the start",
             how=f"llmedic diagnose --log {log.name}",
         )
-        return replace(_started(whole), gaps=(*whole.gaps, gap))
+        started = _started(whole)
+        text = f"it started, then failed while serving: {failed.text}"
+        problem = Problem(severity="critical", cause=failed.cause, text=text)
+        return replace(started, problems=(problem, *started.problems), gaps=(*whole.gaps, gap))
     gap = Gap(
         what="why the start failed",
         why=f"what the log ends with is not about the card's memory: {quoted}",
