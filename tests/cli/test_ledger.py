@@ -57,6 +57,7 @@ def test_what_is_typed_is_what_is_asked(asked: Asked) -> None:
         version="0.11.0",
         flags=("--max-model-len", "16000", "--enforce-eager"),
         available_bytes=round(35.34 * 2**30),
+        available_slack_bytes=0.005 * 2**30,
         context_tokens=16_000,
         concurrency=32,
         plan_context=32_768,

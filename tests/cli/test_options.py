@@ -192,3 +192,21 @@ def test_releases(text: str, release: str) -> None:
 def test_what_is_no_release_says_how_to_write_one(text: str) -> None:
     with pytest.raises(click.BadParameter, match=r"write 0\.11\.0"):
         options.release(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("35.34GiB", (round(35.34 * 2**30), 0.005 * 2**30)),
+        ("24GiB", (24 * 2**30, 0.0)),
+        ("59212694937", (59_212_694_937, 0.0)),
+    ],
+)
+def test_a_printed_size_is_known_to_its_last_digit(text: str, found: tuple[int, float]) -> None:
+    size, slack = options.printed_size(text)
+    assert (size, slack) == (found[0], pytest.approx(found[1]))
+
+
+def test_a_size_without_a_unit_that_would_be_a_few_bytes_is_a_slip() -> None:
+    with pytest.raises(click.BadParameter, match="would be bytes"):
+        options.printed_size("35")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,8 @@ from llmedic.model.ledger import LedgerReport
 from llmedic.model.raw import Raw
 
 GIB = 2**30
+_NAME_AND_SIZE = re.compile(r"(.*\S)\s+(\d+(?:\.\d+)?\s*[MGT]i?B)", re.IGNORECASE)
+"""A card with its total as a log printed it, or of an unusual size: "RTX 4090 23.53GiB"."""
 SHAPE = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
 """Keys of config.json in which two models of one family differ."""
 
@@ -37,6 +40,7 @@ def run(request: LedgerRequest) -> LedgerReport:
     _refuse_another_model(request, found.deployment, deployment.model)
     wanted = account.Wanted(
         available_bytes=request.available_bytes,
+        available_slack_bytes=request.available_slack_bytes,
         context_tokens=request.context_tokens,
         concurrency=request.concurrency,
         plan_context=request.plan_context,
@@ -166,19 +170,29 @@ def _hardware(request: LedgerRequest, said: HardwareFacts) -> HardwareFacts:
         return replace(said, count=request.count or said.count)
     counted, word = accelerators.split_count(request.gpu)
     count = counted if word != request.gpu.strip() else None
-    size = accelerators.parse_memory(word)
+    card, size = _card(word)
     if size is not None:
-        if size <= 0:
-            raise errors.UsageError(f"--gpu {request.gpu}: a card without memory", hint="give its size: --gpu 24GiB")
-        return replace(said, memory_gib=size / GIB, count=request.count or count or said.count)
-    card = accelerators.find(word)
+        said = replace(said, memory_gib=size / GIB)
     if card is None:
-        close = accelerators.suggest(word)
-        hint = f"close: {', '.join(close)}" if close else "give the memory of one card instead, as in --gpu 24GiB"
-        raise errors.UsageError(f"{word}: not an accelerator that is known", hint=hint)
+        return replace(said, count=request.count or count or said.count)
     return replace(
         said,
         accelerator=card.name,
         count=request.count or count or said.count,
         compute_capability=card.capability or said.compute_capability,
     )
+
+
+def _card(word: str) -> tuple[accelerators.Accelerator | None, int | None]:
+    """The card that a word names, and the bytes that it says: "H100", "24GiB", or both, "RTX 4090 23.53GiB"."""
+    card, size = accelerators.find(word), accelerators.parse_memory(word)
+    both = _NAME_AND_SIZE.fullmatch(word)
+    if card is None and both is not None:
+        card, size = accelerators.find(both[1]), accelerators.parse_memory(both[2])
+    if size is not None and size <= 0:
+        raise errors.UsageError(f"--gpu {word}: a card without memory", hint="give its size: --gpu 24GiB")
+    if card is None and (size is None or both is not None):
+        close = accelerators.suggest(word)
+        hint = f"close: {', '.join(close)}" if close else "give the memory of one card instead, as in --gpu 24GiB"
+        raise errors.UsageError(f"{word}: not an accelerator that is known", hint=hint)
+    return card, size

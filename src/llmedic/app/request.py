@@ -100,7 +100,8 @@ class LedgerRequest:
     gpu               a card ("H100", "8x H200") or the memory of one ("24GiB"); count: cards in the machine
     engine, version   of the server; flags: its own flags as typed ("--max-model-len", "16000"); args: a command line
     log               a start-up log: what it printed is held against what is computed
-    available_bytes   the KV cache's size where the engine printed it: blocks, tokens and concurrency follow exactly
+    available_bytes   the KV cache's size where the engine printed it: blocks, tokens and concurrency follow exactly,
+                      up to the digits that were not printed (available_slack_bytes to either side)
     context_tokens    tokens of one request, prompt and answer; concurrency: how many of them at once
     plan_context      tokens of one request after a planned change, from context_tokens now
     solve             settings to solve for, see `analysis.ledger.solve.GOALS`
@@ -115,6 +116,7 @@ class LedgerRequest:
     args: str = ""
     log: Path | None = None
     available_bytes: int | None = None
+    available_slack_bytes: float = 0.0
     context_tokens: int | None = None
     concurrency: int | None = None
     plan_context: int | None = None

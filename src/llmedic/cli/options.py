@@ -22,6 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FACTORS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
 _SIZE = re.compile(r"(?P<number>\d{1,18}(?:\.\d{1,6})?)\s*(?P<unit>[kKmMgGtT]?)(?P<rest>i?[bB]|)", re.ASCII)
+_SMALLEST_BYTES = 2**20
 _LARGEST_BYTES = 2**60
 _TOKENS = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,12})([kK]?)", re.ASCII)
 _RELEASE = re.compile(r"[vb]?\d[\w.+-]{0,40}", re.ASCII)
@@ -51,6 +52,25 @@ def size(text: str | int) -> int:
     if not 1 <= number < _LARGEST_BYTES:
         raise click.BadParameter(f"{str(text)[:20]!r} is no size that memory has: write 35.34GiB or 512MiB")
     return round(number)
+
+
+def printed_size(text: str | tuple[int, float]) -> tuple[int, float]:
+    """Option type: a size as somebody printed it, in bytes, and how far the truth may be from it: half its last digit.
+
+    A number of bytes, or of whole GiB, is exact. A number without a unit that is too small for a size of memory is a slip.
+    """
+    if isinstance(text, tuple):
+        return text
+    match, found = _SIZE.fullmatch(text.strip()), size(text)
+    assert match is not None  # or `size` had refused it
+    if not match["unit"]:
+        if found < _SMALLEST_BYTES:
+            raise click.BadParameter(f"{text!r} would be bytes: write 35.34GiB or 512MiB")
+        return found, 0.0
+    decimals = len(match["number"].partition(".")[2])
+    if not decimals:
+        return found, 0.0
+    return found, round(found / float(match["number"])) * 10.0**-decimals / 2
 
 
 def tokens(text: str | int) -> int:

@@ -27,7 +27,7 @@ _SHARED = re.compile(r"-shared$", re.IGNORECASE)
 """GPU Feature Discovery adds it to the product label of a time-sliced card, which is whole to each of its users."""
 _INSTANCE = re.compile(r"(?:[pg]\d\w*(?:-\w+)?)\.(?:\d*x?large|metal)", re.IGNORECASE)
 """An instance type of AWS: the family tells the card."""
-_LEADING_COUNT = re.compile(r"(\d{1,3})\s*[x×*]\s*(?=\D|\d{4})(\S.*)", re.IGNORECASE)
+_LEADING_COUNT = re.compile(r"(\d{1,3})\s*[x×*]\s*(?=\D|\d{4}|\d+(?:\.\d+)?\s*[mgt]i?b)(\S.*)", re.IGNORECASE)
 _TRAILING_COUNT = re.compile(r"(.*\S)(?:\s+[x×*]\s*|\s*:\s*)(\d{1,3})", re.IGNORECASE)
 _VARIANT = re.compile(r"(?:sxm|pcie|nvl|[1-9]\d+gb).*")
 """What may follow a card's word without making it another card: "a100" + "pcie40gb", but not "l4" + "0"."""

@@ -35,8 +35,8 @@ _ledger_options = options.combine(
     click.option("--args", default="", metavar="TEXT", help="The engine's command line, in quotes."),
     click.option("--log", type=_LOG, metavar="PATH",
                  help="A start-up log, held against what is computed; - reads standard input."),
-    click.option("--available", type=options.size, metavar="SIZE",
-                 help="The KV cache's size as the engine printed it (35.34GiB): the rest follows exactly."),
+    click.option("--available", type=options.printed_size, default=None, metavar="SIZE",
+                 help="The KV cache's size as the engine printed it (35.34GiB): the rest follows from it."),
     click.option("--context", "context_tokens", type=options.tokens, metavar="TOKENS",
                  help="Tokens of one request, prompt and answer."),
     click.option("--concurrency", type=_COUNT, metavar="N", help="Such requests at once."),
@@ -123,11 +123,13 @@ def _request(given: dict[str, Any], *, lang: Lang) -> LedgerRequest:
     )
     parallel = (("tensor_parallel_size", given.pop("tp")), ("pipeline_parallel_size", given.pop("pp")))
     flags = [word for setting, value in parallel for word in engineflags.typed(setting, value, engine, given["flags"])]
+    available, slack = given["available"] or (None, 0.0)
     return LedgerRequest(
         **{key: given[key] for key in ("model", "gpu", "count", "version", "args", "log", "solve")},
         **{key: given[key] for key in ("context_tokens", "concurrency", "plan_context")},
         engine=engine,
         flags=(*given["flags"], *flags),
-        available_bytes=given["available"],
+        available_bytes=available,
+        available_slack_bytes=slack,
         lang=lang,
     )
