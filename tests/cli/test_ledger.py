@@ -109,6 +109,24 @@ def test_a_command_line_is_computed_as_its_own_engine(
     assert json.loads(capsys.readouterr().out)["engine"] == engine
 
 
+@pytest.mark.parametrize(
+    ("words", "used"),
+    [
+        ("--engine sglang --tp 2", {"--mem-fraction-static default", "--tp-size given", "--kv-cache-dtype default"}),
+        ("--engine sglang --mem-fraction-static 0.6", {"--mem-fraction-static given", "--context-length default"}),
+        ("--engine llama.cpp -ctk q8_0", {"--cache-type-k given", "--cache-type-v default", "--ctx-size default"}),
+        ("--engine tgi --num-shard 2", {"--num-shard given", "--max-batch-prefill-tokens default"}),
+    ],
+)
+def test_the_settings_of_every_engine_are_shown(capsys: pytest.CaptureFixture[str], words: str, used: set[str]) -> None:
+    main.main(["ledger", "Qwen3-8B", "--gpu", "L40S", *words.split(), "--format", "json"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert used <= {f"{one['flag']} {one['origin']}" for one in document["settings"]}
+    assert all(one["value"] for one in document["settings"])
+    assert "no release was given: computed for a current one" in document["notes"]
+
+
 def with_problem(starts: Starts, *severities: Severity) -> LedgerReport:
     problems = tuple(Problem(severity=one, text="so it is") for one in severities)
     return dataclasses.replace(FITS, ledger=dataclasses.replace(FITS.ledger, starts=starts, problems=problems))
@@ -268,3 +286,19 @@ def test_no_english_sentence_is_left_in_a_chinese_report(capsys: pytest.CaptureF
 def test_a_directory_without_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main.main(["ledger", str(tmp_path), "--gpu", "H100"]) == 2
     assert "error: " in capsys.readouterr().err
+
+
+def test_a_model_of_an_unknown_kind_gets_no_confident_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape = {
+        "model_type": "frob", "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "hidden_size": 4096, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 131072,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(shape))
+    code = main.main(["ledger", str(tmp_path / "config.json"), "--gpu", "H100", "--format", "json"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert code == 3
+    assert (document["starts"], document["cache"]) == ("unknown", None)
+    assert any("cache" in gap["what"] for gap in document["gaps"])

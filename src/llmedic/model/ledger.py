@@ -108,6 +108,7 @@ class Ledger:
     devices     devices that hold one copy of the model (tensor x pipeline parallel)
     terms       what is taken out of `requested`, in order; outside: what is taken beside it
     pool        bytes for the KV cache: requested less terms, or what a flag or the log says; may be negative
+    settings    what the arithmetic used, with who set it
     notes       what was assumed, one sentence each; gaps: what could not be known, and how to make it known
     """
 
@@ -125,6 +126,7 @@ class Ledger:
     cache: CacheFit | None = None
     geometry: Geometry | None = None
     problems: tuple[Problem, ...] = ()
+    settings: tuple[Setting, ...] = ()
     notes: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
 

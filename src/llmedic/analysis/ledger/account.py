@@ -228,7 +228,8 @@ def _other(deployment: Deployment, shape: Geometry, card: Card | None, log: Log,
     beside = startup.beside(log.found.printed, whole)
     if log.ended is not None:
         whole = elsewhere.why(log.ended, whole, deployment, draw)
-    return LedgerReport(ledger=loads.answered(whole, _load(whole, wanted)), printed=beside)
+    answered = loads.answered(whole, _load(whole, wanted))
+    return LedgerReport(ledger=answered, settings=answered.settings, printed=beside)
 
 
 def _load(whole: Ledger, wanted: Wanted) -> Load | None:

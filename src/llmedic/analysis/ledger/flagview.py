@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from llmedic.errors import InputError
+from llmedic.knowledge import flags, releases
 from llmedic.model.deployment import Deployment, FlagValue
+from llmedic.model.ledger import Setting
 
 _NO = ("off", "false", "0", "no", "none", "disabled")
 
@@ -50,6 +52,24 @@ class Flags:
         """As yes or no ("on", "off", "1", a bare flag)."""
         found = self.value(*names)
         return default if found is None else _said(found) not in _NO
+
+
+def shown(deployment: Deployment, used: Mapping[str, str]) -> tuple[Setting, ...]:
+    """Settings by engine-neutral name as they were used -> as they are typed, with who set them; "" is left out."""
+    origins = {flag.name: flag.origin for flag in deployment.flags if flag.value is not None}
+    found = []
+    for name, value in used.items():
+        typed = flags.typed(name, deployment.engine, deployment.version) or name
+        origin = origins.get(name)
+        said = "default" if origin is None else "log" if origin == "log" else "given"
+        if value:
+            found.append(Setting(flag=typed, value=value, origin=said))
+    return tuple(found)
+
+
+def assumed_release(deployment: Deployment) -> tuple[str, ...]:
+    """The note that no release was named; () where one was."""
+    return () if releases.numbers(deployment.version) else ("no release was given: computed for a current one",)
 
 
 def _said(value: FlagValue) -> str:

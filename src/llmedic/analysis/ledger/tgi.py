@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import floor
 
 from llmedic.analysis.ledger import ranges
-from llmedic.analysis.ledger.flagview import Flags
+from llmedic.analysis.ledger.flagview import Flags, assumed_release, shown
 from llmedic.analysis.ledger.ranges import GIB
 from llmedic.analysis.ledger.vllm.settings import Settings as Degrees
 from llmedic.analysis.ledger.vllm.weights import stage_weights
@@ -23,7 +23,7 @@ from llmedic.knowledge import releases
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap
 from llmedic.model.geometry import Geometry
-from llmedic.model.ledger import CacheFit, Ledger, Problem, Range, Starts, Term
+from llmedic.model.ledger import CacheFit, Ledger, Problem, Range, Setting, Starts, Term
 
 ROOM, WHOLE_CARD, LAST_LOGITS = (1, 4), (3, 0), (3, 0)
 _ROOMS = (((3, 3), 0.90), ((3, 1), 0.93), ((3, 0), 0.95), ((2, 4), 0.90), ((1, 4), 0.95), ((0,), 1.0))
@@ -80,7 +80,8 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
         cache=cache,
         geometry=geometry,
         problems=_problems(geometry, settings, weights, total, pool, cache),
-        notes=(*geometry.unsure, *_notes(geometry)),
+        settings=_shown(settings, deployment),
+        notes=(*assumed_release(deployment), *geometry.unsure, *_notes(geometry)),
         gaps=_gaps(total, cell),
     )
 
@@ -239,6 +240,17 @@ def _no_room(geometry: Geometry, settings: Settings, weights: Term, total: Term,
             return Problem(severity="critical" if certain else "warning", text=text, cause=cause, change=change)
     change = f"--num-shard {settings.shards * 2}"
     return Problem(severity="critical" if certain else "warning", text=text, cause="weights-do-not-fit", change=change)
+
+
+def _shown(settings: Settings, deployment: Deployment) -> tuple[Setting, ...]:
+    used = {
+        "cuda_memory_fraction": f"{settings.fraction:g}",
+        "max_prefill_tokens": str(settings.prefill_tokens),
+        "max_total_tokens_per_request": str(settings.total_tokens or ""),
+        "kv_cache_dtype": str(Flags(deployment).value("kv_cache_dtype") or ""),
+        "tensor_parallel_size": str(settings.shards),
+    }
+    return shown(deployment, used)
 
 
 def _prefill(settings: Settings) -> str:

@@ -6,8 +6,9 @@ left stays free. Since the release with --fit it lowers the context and the laye
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from llmedic.analysis.ledger.flagview import assumed_release, shown
 from llmedic.analysis.ledger.llamacpp import buffers, cache, placement
 from llmedic.analysis.ledger.llamacpp import settings as flags
 from llmedic.analysis.ledger.llamacpp.problems import problems
@@ -15,7 +16,7 @@ from llmedic.analysis.ledger.llamacpp.settings import Settings
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap
 from llmedic.model.geometry import Geometry
-from llmedic.model.ledger import CacheFit, Ledger, Range, Starts, Term
+from llmedic.model.ledger import CacheFit, Ledger, Range, Setting, Starts, Term
 
 MIB = 2**20
 GIB = 2**30
@@ -76,7 +77,8 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
         cache=_fit(geometry, settings),
         geometry=geometry,
         problems=problems(geometry, settings, total, starts, need=lambda one: tightest(geometry, one).size),
-        notes=(*settings.notes, *geometry.unsure, *_notes(settings)),
+        settings=_shown(settings, deployment),
+        notes=(*_assumed(deployment), *settings.notes, *geometry.unsure, *_notes(settings)),
         gaps=_gaps(total),
     )
 
@@ -173,6 +175,26 @@ def _cache_arithmetic(geometry: Geometry, settings: Settings) -> str:
     parts = [f"{count} layers x {size} cells" for size, count in cells.items()]
     streams = f" x {settings.streams} slots" if settings.streams > 1 else ""
     return " + ".join(parts) + streams + f", K {settings.key_type}, V {settings.value_type}"
+
+
+def _assumed(deployment: Deployment) -> tuple[str, ...]:
+    """Ollama's releases say nothing of the llama.cpp inside: a current one is assumed."""
+    return assumed_release(replace(deployment, version="") if deployment.engine == "ollama" else deployment)
+
+
+def _shown(settings: Settings, deployment: Deployment) -> tuple[Setting, ...]:
+    context = settings.slot_tokens if deployment.engine == "ollama" else settings.context_tokens
+    used = {
+        "ctx_size": str(context),
+        "max_num_seqs": str(settings.slots),
+        "n_gpu_layers": str(settings.gpu_layers),
+        "cache_type_k": settings.key_type,
+        "cache_type_v": settings.value_type,
+        "flash_attn": {True: "on", False: "off", None: "auto"}[settings.flash],
+        "batch_size": str(settings.batch),
+        "ubatch_size": str(settings.ubatch),
+    }
+    return shown(deployment, used)
 
 
 def _era(settings: Settings) -> str:

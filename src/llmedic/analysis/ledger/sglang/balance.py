@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil
 
 from llmedic.analysis.ledger import ranges
+from llmedic.analysis.ledger.flagview import Flags, assumed_release, shown
 from llmedic.analysis.ledger.ranges import GIB, MIB
 from llmedic.analysis.ledger.sglang import pool as pools
 from llmedic.analysis.ledger.sglang import settings as flags
@@ -20,7 +21,7 @@ from llmedic.analysis.ledger.vllm.weights import stage_weights
 from llmedic.model.deployment import Deployment
 from llmedic.model.evidence import Gap
 from llmedic.model.geometry import Geometry
-from llmedic.model.ledger import Basis, CacheFit, Ledger, Range, Starts, Term
+from llmedic.model.ledger import Basis, CacheFit, Ledger, Range, Setting, Starts, Term
 
 SMI_ABOVE_CUDA = 500 * MIB
 """nvidia-smi's total counts memory that CUDA does not give out: 46068 against 45486 MiB on L40S."""
@@ -56,7 +57,8 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
         cache=cache,
         geometry=geometry,
         problems=problems(settings, static, one, cache) if static else (),
-        notes=(*geometry.unsure, *_notes(geometry, settings)),
+        settings=_shown(settings, deployment, static),
+        notes=(*assumed_release(deployment), *geometry.unsure, *_notes(geometry, settings)),
         gaps=()
         if total
         else (Gap(what="memory of the card", why="no card was named", how="--gpu NAME, or nvidia-smi"),),
@@ -169,6 +171,22 @@ def _starts(static: Static | None) -> Starts:
     if static.pool.high <= 0:
         return "no"
     return "yes" if static.pool.low > 0 else "perhaps"
+
+
+def _shown(settings: Settings, deployment: Deployment, static: Static | None) -> tuple[Setting, ...]:
+    """The share is of a card: without one its default is not known."""
+    share = settings.fraction if static is None else static.share.likely
+    used = {
+        "mem_fraction_static": f"{share:.3f}".rstrip("0") if share else "",
+        "max_model_len": str(settings.context or ""),
+        "kv_cache_dtype": str(Flags(deployment).value("kv_cache_dtype") or "auto"),
+        "tensor_parallel_size": str(settings.tensor),
+        "pipeline_parallel_size": str(settings.pipeline) if settings.pipeline > 1 else "",
+        "chunked_prefill_size": str(settings.chunk) if static else "",
+        "max_cudagraph_capture_size": str(settings.graph_batch) if static else "",
+        "max_num_seqs": str(settings.running or ""),
+    }
+    return shown(deployment, used)
 
 
 def _era(settings: Settings) -> str:
