@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import floor
 
 from llmedic.analysis.ledger.ranges import GIB, MIB, gib, less
-from llmedic.analysis.ledger.vllm import placement
+from llmedic.analysis.ledger.vllm import checkpoint, placement
 from llmedic.analysis.ledger.vllm.candidate import (
     ALWAYS_FREE_BYTES,
     MOST_DEVICES,
@@ -64,7 +64,10 @@ def planned(server: Variants) -> tuple[Problem, ...]:
 
 
 def _placed(server: Variants) -> Iterator[Problem]:
-    """What stands against the division over devices; a server whose pool is known has taken all hurdles."""
+    """What stands against checkpoint and division over devices; a server whose pool is known has taken all hurdles."""
+    refused = checkpoint.problem(server.deployment) if server.candidate.known_pool is None else None
+    if refused is not None:
+        yield refused
     for problem in placement.problems(server.plan(server.candidate)):
         if problem.severity != "critical" or server.candidate.known_pool is None:
             yield problem
