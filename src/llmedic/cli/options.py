@@ -57,7 +57,7 @@ def size(text: str | int) -> int:
 def printed_size(text: str | tuple[int, float]) -> tuple[int, float]:
     """Option type: a size as somebody printed it, in bytes, and how far the truth may be from it: half its last digit.
 
-    A number of bytes, or of whole GiB, is exact. A number without a unit that is too small for a size of memory is a slip.
+    A number of bytes, or of whole GiB, is exact. A number without a unit that no memory is as small as is a slip.
     """
     if isinstance(text, tuple):
         return text

@@ -103,6 +103,7 @@ class Geometry:
     rotary_numbers     numbers in the tables of positions that an engine builds while loading, on every rank
     encoder_numbers    image encoder: numbers held for one patch at its widest moment (0: none, or not known)
     encoder_patches    patches behind one token of it; encoder_item_tokens: of the largest image (0: not known)
+    familiar           False: nobody here knows this kind of model, so what its layers cache is a guess
     width_known        False: the weights may be stored narrower than told here, nobody said how narrow
     unsure             what the configuration did not say and was therefore assumed, one line each; when it is not
                        empty, sizes computed from this are not to be told as certain
@@ -128,5 +129,6 @@ class Geometry:
     encoder_item_tokens: int = 0
     draft_layers: tuple[CacheLayer, ...] = ()
     draft_weights: tuple[WeightPart, ...] = ()
+    familiar: bool = True
     width_known: bool = True
     unsure: tuple[str, ...] = ()

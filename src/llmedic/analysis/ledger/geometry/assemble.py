@@ -83,6 +83,7 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         encoder_item_tokens=encoder.item_tokens,
         draft_layers=tuple(layer.cache for layer in drafted if layer.cache),
         draft_weights=draft_weights,
+        familiar=kind in FAMILIES,
         unsure=(*unknown, *doubts),
     )
 

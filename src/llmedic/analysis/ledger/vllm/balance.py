@@ -37,6 +37,13 @@ GAP_CARD = Gap(
 )
 
 
+GAP_LAYOUT = Gap(
+    what="what the model's layers cache",
+    why="this kind of model is not known, so blocks, tokens and requests would be guesses",
+    how="llmedic ledger MODEL --log LOG, with the log of a start: the engine prints them",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """What need not be computed, because it was printed or given: bytes of one device.
@@ -55,10 +62,10 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
     memory = server.memory()
     pool = _pool(memory, card, known)
     found: tuple[Problem, ...] = ()
-    if pool is not None:
+    if pool is not None and server.geometry.familiar:
         found = problems.of(Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=load))
     fit = None
-    if pool is not None and not server.plan().refusal and server.plan().counts:
+    if pool is not None and server.geometry.familiar and not server.plan().refusal and server.plan().counts:
         fit = cache.fit(server.plan(), pool.size, server.settings.max_model_len)
     return Ledger(
         engine="vllm",
@@ -71,13 +78,20 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
         terms=tuple(_known(term, known) for term in memory.terms),
         outside=tuple(_known(term, known) for term in memory.outside),
         pool=pool,
-        starts="unknown" if pool is None else problems.verdict(server, found),
+        starts=problems.verdict(server, found) if pool is not None and server.geometry.familiar else "unknown",
         cache=fit,
         geometry=server.geometry,
         problems=found,
         notes=(*deployment.model.notes, *server.settings.notes, *_length(server, pool), *server.geometry.unsure),
-        gaps=() if card else (GAP_CARD,),
+        gaps=tuple(_gaps(server, card)),
     )
+
+
+def _gaps(server: Candidate, card: Card | None) -> Iterator[Gap]:
+    if card is None:
+        yield GAP_CARD
+    if not server.geometry.familiar:
+        yield GAP_LAYOUT
 
 
 def shown(settings: Settings, deployment: Deployment) -> tuple[Setting, ...]:
