@@ -171,7 +171,7 @@ FAILED = {
     "fails-capture": ("cuda-graph-capture-oom", "are needed at that point and the device has 23.53 GiB"),
     "fails-sampler": ("sampler-buffers-oom", "out of memory"),
     "fails-free": ("memory-fraction-above-free", "19.77 GiB are free at start"),
-    "fails-sglang": ("startup-no-memory-for-kv", "of the static share of"),
+    "fails-sglang": ("startup-no-memory-for-kv", " x 0.6 - 27.51 GiB = -1.17 GiB"),
     "fails-llamacpp": ("startup-no-memory-for-kv", "the fullest card needs"),
     "fails-tgi": ("prefill-budget-activation-oom", "the warm-up of 32000 tokens"),
 }
@@ -462,3 +462,32 @@ def test_a_size_with_two_decimals_is_known_to_its_last_digit() -> None:
     assert cache is not None
     assert cache.printed_tokens.low <= 463_136 <= cache.printed_tokens.high
     assert cache.printed_tokens.high - cache.printed_tokens.low < 200
+
+
+@pytest.mark.parametrize(("name", "tokens", "gibibytes"), [("sglang-0.4.3-tp4", 46611, 2.84), ("tgi-2.2", 19056, 2.33)])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_printed_pool_is_the_pool_of_every_engine(name: str, tokens: int, gibibytes: float, known: bool) -> None:
+    found = of(name, **({} if known else {"gpu": ""})).ledger
+
+    assert found.pool is not None
+    assert found.pool.basis == "printed"
+    assert found.pool.size.likely / GIB == pytest.approx(gibibytes, abs=0.01)
+    assert found.cache is not None
+    assert found.cache.printed_tokens.likely == tokens
+
+
+def test_printed_weights_are_the_weights_of_every_engine() -> None:
+    weights = next(term for term in of("sglang-0.4.3-tp4").ledger.terms if term.id == "weights")
+
+    assert weights.basis == "printed"
+    assert weights.size.likely / GIB == pytest.approx(15.54)
+
+
+def test_what_sglang_printed_before_it_failed_is_enough() -> None:
+    report = of("fails-sglang", gpu="")
+    first = critical(report)
+
+    assert "x 0.6 - 27.51 GiB = -1.17 GiB" in first.text
+    assert report.ledger.pool is not None
+    assert first.change.startswith("--mem-fraction-static 0.6")
+    assert of("fails-sglang", *first.change.split()).ledger.starts == "yes"

@@ -6,9 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from llmedic.analysis.ledger import elsewhere, explain, llamacpp, loads, logged, sglang, startup, subject, tgi
+from llmedic.analysis.ledger import (
+    asprinted,
+    elsewhere,
+    explain,
+    llamacpp,
+    loads,
+    logged,
+    sglang,
+    startup,
+    subject,
+    tgi,
+)
 from llmedic.analysis.ledger.logged import Log
 from llmedic.analysis.ledger.ranges import exact
+from llmedic.analysis.ledger.sglang.balance import CONTEXT_ALONE
 from llmedic.analysis.ledger.vllm import balance, cache, problems, settings, solve
 from llmedic.analysis.ledger.vllm.candidate import Candidate, Load
 from llmedic.analysis.ledger.vllm.terms import Card
@@ -226,10 +238,22 @@ def _other(deployment: Deployment, shape: Geometry, card: Card | None, log: Log,
 
     whole = draw(deployment)
     beside = startup.beside(log.found.printed, whole)
+    if deployment.engine in ("sglang", "tgi") and log.before is None and log.found.printed:
+        each = tgi.token_bytes(shape, tgi.resolve(shape, deployment)) if deployment.engine == "tgi" else 0.0
+        whole = asprinted.ledger(whole, log.found, deployment, each)
     if log.ended is not None:
+        total = total or _assumed_total(deployment, log)
         whole = elsewhere.why(log.ended, whole, deployment, draw)
     answered = loads.answered(whole, _load(whole, wanted))
     return LedgerReport(ledger=answered, settings=answered.settings, printed=beside)
+
+
+def _assumed_total(deployment: Deployment, log: Log) -> Term | None:
+    """A card of which SGLang printed what was free before the weights: enough to try changes on."""
+    free = log.found.size("free")
+    if deployment.engine != "sglang" or free is None:
+        return None
+    return Term(id="total", size=exact(free + CONTEXT_ALONE.likely), basis="assumed")
 
 
 def _load(whole: Ledger, wanted: Wanted) -> Load | None:

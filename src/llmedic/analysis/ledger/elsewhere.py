@@ -9,7 +9,7 @@ from math import ceil
 from llmedic.analysis.ledger.explain import MARGIN_BYTES
 from llmedic.analysis.ledger.failure import Failure, reached, same
 from llmedic.analysis.ledger.flagview import Flags
-from llmedic.analysis.ledger.ranges import gib
+from llmedic.analysis.ledger.ranges import GIB, gib
 from llmedic.analysis.ledger.vllm.variants import Values
 from llmedic.errors import InputError, UsageError
 from llmedic.knowledge import flags
@@ -25,7 +25,8 @@ LEAST_PREFILL = 256
 
 def why(failure: Failure, whole: Ledger, deployment: Deployment, draw: Draw) -> Ledger:
     """The ledger with the log's word on its start, the problem that ended it first."""
-    agreeing = [one for one in whole.problems if same(one.cause, failure.cause)]
+    trial = draw(deployment)
+    agreeing = [one for one in (whole if whole.total else trial).problems if same(one.cause, failure.cause)]
     others = [one for one in whole.problems if one not in agreeing]
     others = [one for one in others if one.starts == "yes" or reached(one.cause, failure)]
     if agreeing:
@@ -33,7 +34,10 @@ def why(failure: Failure, whole: Ledger, deployment: Deployment, draw: Draw) -> 
         change = agreeing[0].change
     else:
         text, change = f"{failure.text}; {_arithmetic(whole)}", ""
-    change = change if change and _starts(change, deployment, draw) else _change(failure, whole, deployment, draw)
+    as_printed = deployment.engine == "sglang" and any(term.basis == "printed" for term in whole.terms)
+    if failure.stage == "cache" and as_printed and whole.pool is not None and whole.pool.size.high <= 0:
+        text = f"{failure.text}: {whole.pool.how} = {whole.pool.size.likely / GIB:.2f} GiB"
+    change = change if change and _starts(change, deployment, draw) else _change(failure, trial, deployment, draw)
     first = Problem(severity="critical", cause=failure.cause, text=text, change=change, starts="no")
     return replace(whole, problems=(first, *others), starts="no")
 
