@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.analysis.ledger.layouts import CHUNKED, FULL, LATENT, SPARSE, STATE, model
+from tests.analysis.ledger.servers import deployment, variants
 
 from llmedic.analysis.ledger.vllm import cache
 from llmedic.analysis.ledger.vllm.settings import Settings, resolve
@@ -343,3 +344,21 @@ def test_changed_settings_are_replaced_ones() -> None:
     before = Settings(version=(0, 19, 0), max_num_seqs=64, notes=("one",))
     assert before.changed() == before
     assert before.changed(utilization=0.5, tensor_parallel=2) == replace(before, utilization=0.5, tensor_parallel=2)
+
+
+def test_a_release_that_nobody_read_is_told_and_a_word_is_none() -> None:
+    shape = variants(deployment("Qwen3-8B", "H100")).candidate.geometry
+    later = resolve(deployment("Qwen3-8B", "H100", "99.9"), shape).notes
+    assert "99.9 is newer than the newest release that is known, 0.33: computed for that" in later
+    assert resolve(deployment("Qwen3-8B", "H100", "0.33.1"), shape).notes == ()
+    with pytest.raises(UsageError, match="abc: not a release of vLLM"):
+        resolve(deployment("Qwen3-8B", "H100", "abc"), shape)
+
+
+def test_devices_that_nobody_uses_are_told() -> None:
+    whole = deployment("Qwen3-8B", "H100", count=2)
+    shape = variants(whole).candidate.geometry
+    said = "the machine has 2 devices, 1 is used: --tensor-parallel-size 2 would use them all"
+    assert said in resolve(whole, shape).notes
+    for values in ({"tensor_parallel_size": 2}, {"tensor_parallel_size": 1}, {"data_parallel_size": 2}):
+        assert said not in resolve(deployment("Qwen3-8B", "H100", count=2, **values), shape).notes

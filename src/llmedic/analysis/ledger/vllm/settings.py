@@ -15,8 +15,14 @@ from llmedic.knowledge import flags, memory, releases
 from llmedic.model.deployment import Deployment
 from llmedic.model.geometry import Geometry
 
+NEWEST = (0, 33)
+"""The newest release whose defaults and formulae were read."""
+CURRENT = ("latest", "main", "nightly", "recent")
+"""Words for a current release that has no number."""
 DEFAULT_POSITIONS = 2048
 """What vLLM assumes of a model that does not say how long its context is."""
+PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+"""The settings that divide a model over devices, or copy it to them."""
 OWN_HEADS = ("", "mtp")
 """Methods of speculation whose draft is a head in the model's own checkpoint ("deepseek_mtp" and its like too)."""
 EXTERNAL_DRAFTS = ("eagle", "eagle3", "medusa", "mlp_speculator", "draft_model", "dflash", "dspark")
@@ -127,12 +133,14 @@ class _Resolver:
         self.release = deployment.version
         self.version = releases.numbers(deployment.version)
         self.device = Device.of(deployment.hardware)
+        self.count = deployment.hardware.count
         self.notes: list[str] = []
 
     def settings(self) -> Settings:
         """All of them."""
         self._remember_release()
         tensor, pipeline, data, context = self._parallel()
+        self._remember_idle(tensor * pipeline * data)
         length = self._max_model_len()
         first = defaults.first_engine(self.version, self.device, self.environment.get("VLLM_USE_V1", ""))
         drafts, own_head = self._speculation()
@@ -179,8 +187,15 @@ class _Resolver:
         )
 
     def _remember_release(self) -> None:
+        if self.release and not self.version and self.release.lower() not in CURRENT:
+            raise UsageError(f"{self.release[:40]}: not a release of vLLM", hint="write it like 0.19.0")
         if not self.version:
             self.notes.append("no release was given: computed for a current one")
+        elif self.version[:2] > NEWEST:
+            newest = ".".join(map(str, NEWEST))
+            self.notes.append(
+                f"{self.release} is newer than the newest release that is known, {newest}: computed for that"
+            )
         elif self.version == (0, 20):
             self.notes.append("0.20.0 prints the size of the cache otherwise than 0.20.1 does: give the whole release")
         if not self.device.memory_bytes and self.device.platform != "cpu":
@@ -190,6 +205,13 @@ class _Resolver:
         """A variable of the environment that is 0 or 1; None when nobody set it."""
         value = self.environment.get(variable, "").strip()
         return {"0": False, "1": True}.get(value)
+
+    def _remember_idle(self, used: int) -> None:
+        """Devices of the machine that nobody divided the model over."""
+        there = self.count or 1
+        if there > used and not any(self.flags.given(name) for name in PARALLEL):
+            typed = flags.typed("tensor_parallel_size", "vllm", self.release)
+            self.notes.append(f"the machine has {there} devices, {used} is used: {typed} {there} would use them all")
 
     def _parallel(self) -> tuple[int, int, int, int]:
         tensor = self.flags.count("tensor_parallel_size") or 1
