@@ -110,8 +110,8 @@ def longest_request(view: View) -> int | None:
     server = _with_pool(view)
     if server is None:
         return None
-    limit = max(server.geometry.positions, server.settings.max_model_len)
-    return server.plan().longest_request(max(server.pool().low, 0), limit)
+    limit, plan, low = max(server.geometry.positions, server.settings.max_model_len), server.plan(), server.pool().low
+    return min(plan.longest_request(max(low, 0), limit), plan.servable(plan.usable(plan.blocks(low)), limit))
 
 
 def fewest_shards(view: View) -> int | None:
