@@ -147,3 +147,26 @@ def test_any_text_is_taken(word: str) -> None:
     assert accelerators.find(card) is None or accelerators.matches(card)
     accelerators.parse_memory(word)
     accelerators.suggest(word)
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("A100-40", "NVIDIA A100-SXM4-40GB"),
+        ("A100-80", "NVIDIA A100-SXM4-80GB"),
+        ("a100 40", "NVIDIA A100-SXM4-40GB"),
+        ("H100-80", "NVIDIA H100 80GB HBM3"),
+        ("H200-141", "NVIDIA H200"),
+        ("L40S-48", "NVIDIA L40S"),
+    ],
+)
+def test_a_size_needs_no_unit_beside_a_card(word: str, name: str) -> None:
+    found = accelerators.find(word)
+
+    assert found is not None
+    assert found.name == name
+
+
+def test_a_number_alone_is_a_size_without_its_unit() -> None:
+    assert accelerators.find("24") is None
+    assert accelerators.suggest("24") == ("24GiB",)

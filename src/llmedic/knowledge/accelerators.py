@@ -32,6 +32,8 @@ _TRAILING_COUNT = re.compile(r"(.*\S)(?:\s+[x×*]\s*|\s*:\s*)(\d{1,3})", re.IGNO
 _VARIANT = re.compile(r"(?:sxm|pcie|nvl|[1-9]\d+gb).*")
 """What may follow a card's word without making it another card: "a100" + "pcie40gb", but not "l4" + "0"."""
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([mgt])(i?b)?", re.IGNORECASE)
+_BARE_SIZE = re.compile(r".*[a-zA-Z].*[-_ ][1-9]\d{1,2}")
+"""A card and its size without a unit: "A100-40"."""
 _UNITS = {"m": 2**20, "g": 2**30, "t": 2**40}
 
 SMALL_SHARD_B = 8.0
@@ -118,7 +120,10 @@ def find(word: str) -> Accelerator | None:
         return None
     key = _key(word)
     name = _index().get(key)
-    return _record(name) if name else _beside_a_size(key)
+    if name:
+        return _record(name)
+    sized = _BARE_SIZE.fullmatch(word.strip())
+    return _beside_a_size(key) or (find(f"{word.strip()}GB") if sized else None)
 
 
 def matches(word: str) -> tuple[Accelerator, ...]:
@@ -131,7 +136,12 @@ def matches(word: str) -> tuple[Accelerator, ...]:
 
 
 def suggest(word: str) -> tuple[str, ...]:
-    """Names of accelerators that are spelled like an unknown word, at most three, the closest first."""
+    """Names of accelerators that are spelled like an unknown word, at most three, the closest first.
+
+    A number alone is a size without its unit.
+    """
+    if re.fullmatch(r"[1-9]\d{0,3}", word.strip()):
+        return (f"{word.strip()}GiB",)
     close = difflib.get_close_matches(_key(_SLICE.split(word)[0]), _index(), n=6, cutoff=0.5)
     return tuple(dict.fromkeys(_index()[alias] for alias in close))[:3]
 
