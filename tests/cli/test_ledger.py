@@ -191,7 +191,13 @@ def test_every_format_goes_alone_to_standard_output(
         ("Q --engine-version banana", "'banana' is not a release", "llmedic ledger --help"),
         ("Q --engine vllm --args sglang.launch_server", "--args starts sglang, not vllm", "leave --engine out"),
         ("Q R", "unexpected extra argument", "llmedic ledger --help"),
-        ("--log nowhere.log", "'nowhere.log' does not exist", "llmedic ledger --help"),
+        ("--log nowhere.log", "'nowhere.log' does not exist", "start-up output went to"),
+        ("Qwen3-8B --gpu H100 --engine tgi --num-shard banana", "'banana' is not a number", "give a number"),
+        ("Qwen3-8B --gpu 24", "24: not an accelerator", "24GiB"),
+        ("Q --engine sglang --max-model-len 4", "no such flag: --max-model-len", "sglang calls it --context-length"),
+        ("Q --engine llama.cpp --max-model-len 4", "no such flag: --max-model-len", "llama.cpp calls it --ctx-size"),
+        ("Q --context-length 4", "no such flag: --context-length", "vllm calls it --max-model-len"),
+        ("Q --mem-fraction-static 0.8", "no such flag", "it is a flag of sglang: add --engine sglang"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(

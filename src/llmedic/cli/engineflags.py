@@ -147,12 +147,24 @@ def _hint(name: str, engines: Sequence[str], ours: Iterable[str]) -> str:
 
     others = [engine for engine in ENGINES if engine not in engines and _spelled(name, engine)]
     if others:
-        return f"it is a flag of {' and '.join(others)}: add --engine {others[0]}"
+        theirs = f"it is a flag of {' and '.join(others)}: add --engine {others[0]}"
+        return "; ".join(filter(None, (_own_word(name, others[0], engines), theirs)))
     known = {*ours, *(spelled for engine in engines for spelled in _all(engine))}
     near = difflib.get_close_matches(name.lower().replace("_", "-"), sorted(known), n=2, cutoff=0.75)
     if near:
         return f"did you mean {' or '.join(near)}?"
     return "a flag that llmedic does not know can be given in --args, where the whole command line may stand"
+
+
+def _own_word(name: str, other: str, engines: Sequence[str]) -> str:
+    """What the engine calls the setting that another one spells like this; "" where it has none."""
+    from llmedic.knowledge import flags
+
+    found = _spelled(name, other)
+    setting = found[0].name if found else ""
+    setting = "ctx_size" if setting == "max_model_len" and engines == ("llama.cpp",) else setting
+    own = flags.typed(setting, engines[0]) if len(engines) == 1 else ""
+    return f"{engines[0]} calls it {own}" if own else ""
 
 
 def _all(engine: str) -> Iterable[str]:

@@ -39,7 +39,9 @@ class Flags:
         try:
             number = float(found)
         except ValueError:
-            raise InputError(f"{names[0]}: {found!r} is not a number") from None
+            raise InputError(
+                f"{names[0]}: {found!r} is not a number", hint="give a number, such as 8192 or 0.9"
+            ) from None
         if not low <= number < float("inf"):
             raise InputError(f"{names[0]}: {found} is out of range", hint=f"give a number from {low:g} up")
         return number

@@ -20,7 +20,20 @@ GOALS = ("max-num-seqs", "max-model-len", "gpu-memory-utilization", "tensor-para
 _SEVERITIES = ("info", "warning", "critical")
 _SEVERITY_OF = {"no": {"critical"}, "perhaps": {"warning"}}
 _COUNT = click.IntRange(min=1)
-_LOG = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+
+
+class _LogFile(click.Path):
+    """A start-up log; the hint says what one is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as wrong:
+            hint = "give the file that the server's start-up output went to, or --log - to read it from a pipe"
+            raise errors.UsageError(f"--log: {wrong.message}", hint=hint) from None
+
+
+_LOG = _LogFile(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 
 
 _ledger_options = options.combine(
