@@ -153,10 +153,11 @@ class Printed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """What one setting, changed alone, would have to be for the wanted load to fit.
+    """What one setting, or several together, would have to be for the wanted load to fit.
 
-    goal    "max-num-seqs", "max-model-len", "gpu-memory-utilization", "tensor-parallel-size", "quantization", "gpu"
-    change  as typed for this engine ("--max-num-seqs 48"), or the card; "" when no value of it is enough
+    goal    "max-num-seqs", "max-model-len", "gpu-memory-utilization", "tensor-parallel-size", "quantization", "gpu",
+            "together"
+    change  as typed for this engine ("--max-num-seqs 48"), or the card, or "checkpoint: awq"; "" when none is enough
     text    one sentence: why this value, or why none
     pool and concurrency are what the ledger says with it; None when there is no such value
     """

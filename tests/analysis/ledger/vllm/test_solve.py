@@ -143,7 +143,7 @@ def test_the_least_lossy_quantisation() -> None:
 def test_weights_that_do_not_fit_cannot_be_quantised_while_they_load_in_earlier_releases() -> None:
     found = answer(deployment("Qwen3-32B", "A6000", "0.11.0", max_model_len=4096), "quantization")
     assert (found.change, found.text) == (
-        "awq", "8 requests of 4,000 tokens fit with a checkpoint quantised as awq",
+        "checkpoint: awq", "8 requests of 4,000 tokens fit with a checkpoint quantised as awq",
     )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def test_a_quantised_checkpoint_gives_way_to_a_smaller_one_only() -> None:
     names = [name for name, _ in grid.quantised(variants(whole))]
     assert names == ["", "awq", "gptq", "nvfp4"]
     found = answer(whole, "quantization", small)
-    assert found.change in ("awq, --max-model-len 1024", "nvfp4, --max-model-len 1024")
+    assert found.change in ("checkpoint: awq, --max-model-len 1024", "checkpoint: nvfp4, --max-model-len 1024")
 
 
 def test_no_quantisation_is_enough() -> None:
@@ -257,3 +257,16 @@ def test_longer_requests_are_never_more(model: str, card: str, tokens: int) -> N
         for found in [answer(whole, "max-num-seqs", Load(concurrency=1, context_tokens=length))]
     ]
     assert counts[0] >= counts[1]  # type: ignore[operator]
+
+
+def test_together_is_no_more_than_is_needed() -> None:
+    """A share as it is, where that is enough; the first quantisation per degree; nothing beyond a plain one."""
+    load = Load(concurrency=40, context_tokens=12_000)
+    server = variants(deployment("Qwen3-32B", "A100-SXM4-40GB", "0.33.0", count=8, tensor_parallel_size=4), load)
+    plain = solve.solve(server, load, ("gpu-memory-utilization", "tensor-parallel-size"))
+    assert [one.change for one in plain if one.goal == "together"] == ["--tensor-parallel-size 8"]
+    goals = ("quantization", "gpu-memory-utilization", "max-num-seqs", "tensor-parallel-size")
+    mixed = solve.solve(server, load, goals)
+    changes = [one.change for one in mixed if one.goal == "together"]
+    assert changes[-1] == "--tensor-parallel-size 8 --max-num-seqs 40"
+    assert [change.startswith("checkpoint: awq, --tensor-parallel-size 4") for change in changes] == [True, False]

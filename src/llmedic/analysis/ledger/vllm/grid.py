@@ -29,7 +29,8 @@ ONLINE = frozenset({"fp8", "bitsandbytes"})
 """vLLM quantises any checkpoint so while it loads; for the others a quantised checkpoint has to be downloaded."""
 WHOLE_BEFORE = (0, 17)
 """Before, fp8 was made of weights that lay on the card as a whole (vllm/model_executor/layers/quantization/fp8.py)."""
-SHARES = (0.8, 0.85, 0.9, 0.92, 0.95)
+SHARES = tuple(percent / 100 for percent in range(80, 96))
+"""Tried where the share of the card as it is does not suffice."""
 CAPS = (16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -47,7 +48,8 @@ class Combination:
     @property
     def bought(self) -> tuple[str, ...]:
         """The card and the checkpoint that are needed for it."""
-        checkpoint = self.quantization if self.quantization and self.quantization not in ONLINE else ""
+        stored = self.quantization if self.quantization and self.quantization not in ONLINE else ""
+        checkpoint = named(stored) if stored else ""
         return (self.card.name if self.card else "", checkpoint)
 
     @property
@@ -65,7 +67,8 @@ class Combination:
 def combinations(base: Variants, load: Load, axes: Sequence[str]) -> Iterator[Combination]:
     """Every combination on some of `AXES`: fewest devices first, then least loss, then the smallest card."""
     least = per_replica(base.candidate, load)
-    shares = SHARES if "gpu-memory-utilization" in axes else (None,)
+    raised = "gpu-memory-utilization" in axes and not base.candidate.asked_bytes
+    shares = (None, *(share for share in SHARES if share > base.candidate.settings.utilization)) if raised else (None,)
     caps = (least, *(cap for cap in CAPS if cap > least)) if "max-num-seqs" in axes else (None,)
     places = [(card, base.on(card)) for card in cards()] if "gpu" in axes else [(None, base)]
     for degree, (name, stored) in product(_degrees(base, axes), _stored(base, axes)):
@@ -81,6 +84,11 @@ def combinations(base: Variants, load: Load, axes: Sequence[str]) -> Iterator[Co
                 for share in shares:
                     shared = capped.changed(utilization=share) if share else capped
                     yield Combination(shared, degree, name, card, share, cap or usual)
+
+
+def named(quantization: str) -> str:
+    """A checkpoint that has to be downloaded, beside settings that are typed."""
+    return f"checkpoint: {quantization}"
 
 
 def _degrees(base: Variants, axes: Sequence[str]) -> Sequence[int | None]:

@@ -189,7 +189,10 @@ def least_loss(question: Question) -> Solution:
         if name in grid.ONLINE:
             text, typed = f"{said} fit with {name}, which vLLM does while it loads", {"quantization": name}
             return _shown(question, goal, text, question.typed(typed), other.candidate)
-        text, change = f"{said} fit with a checkpoint quantised as {name}", _listed(name, question.typed({}))
+        text, change = (
+            f"{said} fit with a checkpoint quantised as {name}",
+            _listed(grid.named(name), question.typed({})),
+        )
         return _shown(question, goal, text, change, other.candidate)
     return _none(goal, f"{said} do not fit with any quantisation that runs on this card")
 
@@ -206,17 +209,16 @@ def smallest_card(question: Question) -> Solution:
 
 
 def together(question: Question, axes: Sequence[str]) -> Iterator[Solution]:
-    """The most modest combination with which the load fits, for each degree and quantisation."""
+    """The most modest combination with which the load fits, for each degree, up to one that needs no quantisation."""
     load, said = question.load, question.said()
-    shown: set[tuple[int | None, str | None]] = set()
+    shown: set[int | None] = set()
     for one in grid.combinations(question.server, load, axes):
-        place = one.degree, one.quantization
-        if place in shown or holds(one.server, load) != "yes" or room_beside(one.server).likely < 0:
+        if one.degree in shown or holds(one.server, load) != "yes" or room_beside(one.server).likely < 0:
             continue
-        shown.add(place)
+        shown.add(one.degree)
         change = _listed(*one.bought, question.typed(one.values))
         yield _shown(question, "together", f"{said} fit together with these", change, one.server)
-        if len(shown) == MOST_SHOWN:
+        if len(shown) == MOST_SHOWN or (one.card is None and not one.quantization):
             return
     if not shown:
         yield _none("together", f"{said} fit with no combination of these")
