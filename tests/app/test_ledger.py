@@ -491,3 +491,18 @@ def test_what_sglang_printed_before_it_failed_is_enough() -> None:
     assert report.ledger.pool is not None
     assert first.change.startswith("--mem-fraction-static 0.6")
     assert of("fails-sglang", *first.change.split()).ledger.starts == "yes"
+
+
+def test_what_llama_cpp_wanted_is_told_without_the_model() -> None:
+    first = critical(of("fails-llamacpp", model="", flags=()))
+
+    assert first.text == (
+        "23.33 GiB free less weights of 13.98 GiB are 9.35 GiB, less than the KV cache of 16.00 GiB"
+    )
+    assert first.change == "--ctx-size 65536"
+
+
+def test_what_was_to_be_allocated_is_told_where_the_log_has_it() -> None:
+    text = critical(of("fails-llamacpp")).text
+
+    assert text.startswith("the log ends out of memory while it allocates 16.00 GiB; ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from llmedic.analysis.ledger.ranges import GIB
@@ -33,6 +33,9 @@ SAME = ({"memory-fraction-above-free", "gpu-held-by-other-process"},
         {"prefill-budget-activation-oom", "multimodal-profile-oom"})  # fmt: skip
 """Causes that the arithmetic cannot tell apart: whose memory it is, or how many bytes of the budget are left."""
 
+SIZE_APART = "llama-cuda-malloc"
+"""llama.cpp tells what was to be allocated in a line before the one that says what it was for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
@@ -52,7 +55,7 @@ class Failure:
     @property
     def lacking(self) -> float:
         """Bytes by which memory was short at least; 0 where the line does not tell."""
-        return max((self.tried or 0.0) - (self.free or 0.0), 0.0)
+        return max(self.tried - self.free, 0.0) if self.tried is not None and self.free is not None else 0.0
 
     @property
     def is_memory(self) -> bool:
@@ -67,6 +70,8 @@ class Failure:
                 f"the log ends out of memory: {self.tried / GIB:.2f} GiB more were wanted, "
                 f"{self.free / GIB:.2f} of {self.total / GIB:.2f} GiB were free"
             )
+        if self.tried is not None:
+            return f"the log ends out of memory while it allocates {self.tried / GIB:.2f} GiB"
         return _SAID.get(self.stage, "the log ends out of memory")
 
 
@@ -84,7 +89,9 @@ def of(events: Iterable[LogEvent]) -> Failure | None:
     ended = [one for one in found if one.event.level == "fatal" or one.is_memory]
     if not ended or (served(recent) and not any(one.stage == "serve" for one in ended)):
         return None
-    return max(ended, key=lambda one: (one.is_memory, one.event.level == "fatal", _confidence(one.event)))
+    last = max(ended, key=lambda one: (one.is_memory, one.event.level == "fatal", _confidence(one.event)))
+    sizes = [one.tried for one in ended if one.tried is not None and one.event.id.startswith(SIZE_APART)]
+    return replace(last, tried=sizes[-1]) if last.tried is None and sizes else last
 
 
 def served(events: Iterable[LogEvent]) -> bool:

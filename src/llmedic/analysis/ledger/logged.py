@@ -8,6 +8,7 @@ from textwrap import shorten
 
 from llmedic.analysis.ledger import failure, startup
 from llmedic.analysis.ledger.failure import Failure
+from llmedic.analysis.ledger.flagview import Flags
 from llmedic.analysis.ledger.ranges import GIB
 from llmedic.analysis.ledger.startup import Startup
 from llmedic.knowledge import accelerators
@@ -19,6 +20,9 @@ TEXT_CHARS = 160
 """Of a line that is quoted."""
 CARD_TOLERANCE = 0.04
 """Drivers and MIG profiles differ by less between cards of one name."""
+LEAST_CONTEXT = 512
+COMPUTE_BYTES = 1.0 * GIB
+"""Room for llama.cpp's compute buffers and the driver beside the cache, where the model's shape is not known."""
 FILE_TOLERANCE = 1.25
 """Padding and tensors that are held twice make the weights of a file differ by less."""
 
@@ -146,9 +150,27 @@ def without_ledger(log: Log, deployment: Deployment) -> tuple[Problem, ...]:
         text = f"{free / GIB:.2f} GiB are free at start, {requested / GIB:.2f} GiB are wanted"
         share = int(free / total * 100 - 1) / 100
         change = f"--gpu-memory-utilization {share:.2f}" if share > 0 and deployment.engine in ("vllm", "") else ""
+    elif ended.stage == "cache" and ended.tried is not None and deployment.engine in ("llama.cpp", "ollama"):
+        text, change = _shorter(ended, ended.tried, log, deployment)
     elif ended.stage == "cache" and pool is not None:
         text = f"{text}: the pool has {pool / GIB:.2f} GiB"
     return (Problem(severity="critical", cause=ended.cause, text=text, change=change, starts="no"),)
+
+
+def _shorter(ended: Failure, wanted: float, log: Log, deployment: Deployment) -> tuple[str, str]:
+    """What llama.cpp had left for a cache of `wanted` bytes, and a context that it has room for."""
+    free, weights = log.found.size("free"), log.found.size("weights")
+    if free is None or weights is None:
+        return ended.text, ""
+    left = free - weights
+    text = (
+        f"{free / GIB:.2f} GiB free less weights of {weights / GIB:.2f} GiB are {left / GIB:.2f} GiB, "
+        f"less than the KV cache of {wanted / GIB:.2f} GiB"
+    )
+    whole = context = Flags(deployment).count("ctx_size")
+    while context > LEAST_CONTEXT and wanted * context / whole > left - COMPUTE_BYTES:
+        context //= 2
+    return text, f"--ctx-size {context}" if LEAST_CONTEXT < context < whole else ""
 
 
 def _notes(log: Log, deployment: Deployment) -> list[str]:
