@@ -289,6 +289,15 @@ def test_no_english_sentence_is_left_in_a_chinese_report(capsys: pytest.CaptureF
     assert re.findall(r"[a-z]{2,} [a-z]{2,} [a-z]{2,}", ours) == []
 
 
+def test_a_cell_of_llama_cpp_is_one_token_and_its_driver_is_no_torch(capsys: pytest.CaptureFixture[str]) -> None:
+    main.main(["ledger", "Qwen3-8B", "--gpu", "L40S", "--engine", "llama.cpp", "--lang", "en"])
+
+    out = capsys.readouterr().out
+    assert "40,960, one token and 144 KiB each" in out
+    assert "driver and libraries" in out
+    assert "torch" not in out
+
+
 def test_a_directory_without_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main.main(["ledger", str(tmp_path), "--gpu", "H100"]) == 2
     assert "error: " in capsys.readouterr().err

@@ -106,7 +106,7 @@ def test_without_a_card_there_is_no_drawing() -> None:
 def test_it_follows_the_readers_theme_and_language() -> None:
     assert "prefers-color-scheme: dark" in html.render(FITS)
     assert '<html lang="zh-CN">' in html.render(FITS, lang="zh")
-    assert "<h2>KV cache 能容纳</h2>" in html.render(FITS, lang="zh")
+    assert "<h2>KV cache 容量</h2>" in html.render(FITS, lang="zh")
 
 
 def test_all_that_was_asked_for_is_there() -> None:

@@ -52,7 +52,7 @@ def test_a_gap_names_the_command() -> None:
 def test_headings_are_translated() -> None:
     text = markdown.render(FITS, lang="zh")
 
-    for words in ("# LLMedic 显存账本：可以启动", "单卡显存", "KV cache 能容纳", "各项如何得出", "所用参数"):
+    for words in ("# LLMedic 显存账本：可以启动", "单卡显存", "KV cache 容量", "各项如何得出", "所用参数"):
         assert words in text
 
 

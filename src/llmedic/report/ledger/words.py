@@ -23,7 +23,8 @@ LABELS: dict[str, tuple[str, str]] = {
     "term.weights": ("weights", "权重"),
     "term.draft_weights": ("draft weights", "草稿模型权重"),
     "term.activation": ("activation peak", "激活峰值"),
-    "term.non_torch": ("outside torch", "torch 之外"),
+    "term.non_torch": ("outside torch", "非 torch 占用"),
+    "term.driver": ("driver and libraries", "驱动与库"),
     "term.cuda_graphs": ("CUDA graphs", "CUDA graph"),
     "term.lora": ("LoRA slots", "LoRA 槽位"),
     "term.encoder_cache": ("encoder cache", "编码器缓存"),
@@ -64,7 +65,7 @@ LABELS: dict[str, tuple[str, str]] = {
     # headings
     "map": ("Memory of one device, GiB", "单卡显存，GiB"),
     "map.of": ("Memory of the tightest of {devices} devices, GiB", "{devices} 张卡中最紧的一张，GiB"),
-    "holds": ("What the KV cache holds", "KV cache 能容纳"),
+    "holds": ("What the KV cache holds", "KV cache 容量"),
     "arithmetic": ("How each was reached", "各项如何得出"),
     "printed": ("Printed by the engine, beside what is computed", "引擎打印值与计算值对照"),
     "solutions": ("What would be enough", "怎样才够"),
@@ -72,7 +73,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "settings": ("Settings used", "所用参数"),
     "notes": ("Assumed", "假定"),
     "gaps": ("Not known", "未知"),
-    "how": ("how", "补上的办法"),
+    "how": ("how", "补全它的命令"),
     "formula": ("formula", "公式"),
     # columns and rows
     "term": ("term", "项目"),
@@ -91,7 +92,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "why": ("why", "原因"),
     "blocks": ("blocks", "块"),
     "tokens": ("tokens", "token"),
-    "tokens-printed": ("tokens, as printed", "token（打印口径）"),
+    "tokens-printed": ("tokens, as printed", "token 数（引擎日志口径）"),
     "longest": ("longest request", "最长请求"),
     "per-token": ("one more token", "每多一个 token"),
     "when": ("", ""),
@@ -100,20 +101,24 @@ LABELS: dict[str, tuple[str, str]] = {
     "request-tokens": ("tokens each", "每请求 token"),
     "request-blocks": ("blocks each", "每请求块数"),
     "quick-rule": ("rule (of 32)", "经验公式（32/块）"),
-    "wanted-share": ("pool for {count}", "{count} 个占池"),
-    "goal.together": ("together", "同时修改"),
-    "times": ("{count} of max_model_len", "max_model_len 并发 {count}"),
+    "wanted-share": ("pool for {count}", "{count} 并发占池比例"),
+    "goal.together": ("together", "组合方案"),
+    "times": ("room for {count} requests of the longest length", "可同时容纳 {count} 个最长请求"),
     "none": ("none", "无"),
     "unknown": ("unknown", "未知"),
     # sentences
     "pool": ("KV cache {size}", "KV cache {size}"),
-    "pool.missing": ("{size} GiB are missing before the first block of KV cache", "连第一个 KV 块之前就缺 {size} GiB"),
+    "pool.missing": (
+        "{size} GiB are missing before the first block of KV cache",
+        "还没分到第一个 KV 块，就已缺 {size} GiB",
+    ),
     "pool.unknown": ("The size of the KV cache is not known.", "KV cache 大小未知。"),
     "answer": (
         "{pool}: {concurrency} requests of {length} tokens at once",
         "{pool}：同时容纳 {concurrency} 个 {length} token 的请求",
     ),
     "blocks.of": ("{count}, {tokens} tokens and {size} each", "{count}，每块 {tokens} token、{size}"),
+    "blocks.cells": ("{count}, one token and {size} each", "{count}，每块 1 token、{size}"),
     "blocks.groups": ("; {count} layer groups share them", "；由 {count} 个层组共用"),
     "concurrency.of": (
         "{count} requests of {length} tokens ({blocks} blocks each)",
@@ -124,7 +129,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "fits": ("{count} at once fit now and after the change", "同时 {count} 个，现在和改后都能容纳"),
     "fits.perhaps": ("{count} at once fit now; after the change, perhaps", "同时 {count} 个，现在能容纳；改后不一定"),
     "fits.no-more": ("{count} at once fit now and no longer after the change", "同时 {count} 个，现在能容纳，改后不能"),
-    "fits.never": ("{count} at once do not fit now either", "同时 {count} 个，现在就已容纳不下"),
+    "fits.never": ("{count} at once do not fit now either", "目前就放不下 {count} 个并发"),
     "aside": ("{words} ({aside})", "{words}（{aside}）"),
     "comma": (", ", "，"),
     "semicolon": ("; ", "；"),
@@ -189,7 +194,8 @@ def answer(ledger: Ledger, lang: Lang) -> str:
 def holds(cache: CacheFit, lang: Lang) -> Iterator[tuple[str, str]]:
     """What the KV cache holds: names and values."""
     each = numbers.plain_bytes(cache.bytes_per_block)
-    blocks = say("blocks.of", lang, count=numbers.count(cache.blocks), tokens=f"{cache.block_tokens:,}", size=each)
+    key = "blocks.of" if cache.block_tokens > 1 else "blocks.cells"
+    blocks = say(key, lang, count=numbers.count(cache.blocks), tokens=f"{cache.block_tokens:,}", size=each)
     if cache.groups > 1:
         blocks += say("blocks.groups", lang, count=cache.groups)
     yield say("blocks", lang), blocks
@@ -233,7 +239,7 @@ def printed(report: LedgerReport, lang: Lang) -> Iterator[tuple[str, str, str, s
 def solution(one: Solution, lang: Lang) -> tuple[str, str, str]:
     """Goal as it is asked for, what to type, and what the KV cache then gets and holds."""
     pool = say("pool", lang, size=numbers.size(one.pool)) if one.pool else ""
-    often = say("times", lang, count=numbers.times(one.concurrency)) if one.concurrency else ""
+    often = say("times", lang, count=numbers.often(one.concurrency)) if one.concurrency else ""
     key = f"goal.{one.goal}"
     goal = say(key, lang) if key in LABELS else one.goal
     return goal, one.change or say("none", lang), say("comma", lang).join(filter(None, (pool, often)))

@@ -127,7 +127,7 @@ def _terms(need: Need, geometry: Geometry, settings: Settings) -> tuple[Term, ..
     if need.state:
         terms.append(_exact("state", need.state, f"fp32 state of {settings.slots} slots"))
     terms.append(Term(id="compute_buffers", size=need.compute, basis="calibrated", how=compute))
-    terms.append(Term(id="non_torch", size=DRIVER, basis="calibrated", how="driver context and libraries"))
+    terms.append(Term(id="driver", size=DRIVER, basis="calibrated", how="driver context and libraries"))
     return tuple(terms)
 
 
