@@ -160,6 +160,7 @@ def test_releases_that_print_tokens_alone_tell_the_pool_too() -> None:
     assert found.cache is not None
     assert found.cache.concurrency.likely == pytest.approx(13.02, abs=0.01)
     assert [gap.what for gap in found.gaps] == ["the card's memory"]
+    assert found.gaps[0].how == f"llmedic ledger --log {LOGS / 'vllm-0.8.5-tp8.log'} --gpu NAME"
 
 
 FAILED = {
@@ -496,9 +497,7 @@ def test_what_sglang_printed_before_it_failed_is_enough() -> None:
 def test_what_llama_cpp_wanted_is_told_without_the_model() -> None:
     first = critical(of("fails-llamacpp", model="", flags=()))
 
-    assert first.text == (
-        "23.33 GiB free less weights of 13.98 GiB are 9.35 GiB, less than the KV cache of 16.00 GiB"
-    )
+    assert first.text == ("23.33 GiB free less weights of 13.98 GiB are 9.35 GiB, less than the KV cache of 16.00 GiB")
     assert first.change == "--ctx-size 65536"
 
 

@@ -276,7 +276,8 @@ def _printed_only(deployment: Deployment, log: Log, card: Card | None) -> Ledger
     why = (
         f"{deployment.model.name} is not in the catalogue" if deployment.model.name else "nobody said which model it is"
     )
-    gap = Gap(what="the model's shape", why=why, how=f"llmedic ledger MODEL_DIRECTORY --log {log.name or 'LOG'}")
+    how = "llmedic ledger MODEL_DIRECTORY" + (f" --log {log.name}" if log.name else "")
+    gap = Gap(what="the model's shape", why=why, how=how)
     return Ledger(
         engine=deployment.engine,
         version=deployment.version,

@@ -112,6 +112,8 @@ def told(whole: Ledger, log: Log, deployment: Deployment) -> Ledger:
     """The ledger with what the log says of the start itself."""
     if not log.name:
         return whole
+    gaps = (replace(gap, how=gap.how.replace(" MODEL ", f" --log {log.name} ")) for gap in whole.gaps)
+    whole = replace(whole, gaps=tuple(gaps))
     whole = replace(whole, notes=(*whole.notes, *log.found.notes, *_notes(log, deployment)))
     if log.foreign:
         warning = Problem(severity="warning", text=f"{log.foreign}; its settings are used, its numbers are not")
