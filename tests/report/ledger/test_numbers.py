@@ -33,7 +33,7 @@ def exact(number: float, unit: float = 1) -> Range:
         (between(0.21, 0.26, 0.31, GIB), "0.26 GiB (0.21–0.31)"),
         (between(0.021, 0.026, 0.031, GIB), "0.026 GiB (0.021–0.031)"),
         (between(4.445, 4.45, 4.455, GIB), "4.45 GiB"),
-        (between(4.445, 4.45, 4.459, GIB), "4.45 GiB (4.45–4.46)"),
+        (between(4.445, 4.45, 4.459, GIB), "4.45 GiB"),
         (between(-1.2, 0.3, 2, GIB), "0.3 GiB (-1.2 – 2.0)"),
         (exact(4 * 2**20), "0.0039 GiB"),
     ],

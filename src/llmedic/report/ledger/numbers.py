@@ -14,7 +14,7 @@ def gib(size: Range) -> tuple[str, str]:
     """The likely GiB, and the interval as "34.1–36.5"; "" for a size known to the digits that are written."""
     digits = _digits(size)
     likely = _fixed(size.likely / GIB, digits)
-    if (size.high - size.low) / GIB <= 1.01 * 10**-digits:  # what an engine printed is known to half a digit each way
+    if (size.high - size.low) / GIB <= 2.01 * 10**-digits:  # printed to half a digit each way; one step more is noise
         return likely, ""
     return likely, _between(_fixed(size.low / GIB, digits), _fixed(size.high / GIB, digits))
 
