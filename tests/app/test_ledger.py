@@ -505,3 +505,7 @@ def test_what_was_to_be_allocated_is_told_where_the_log_has_it() -> None:
     text = critical(of("fails-llamacpp")).text
 
     assert text.startswith("the log ends out of memory while it allocates 16.00 GiB; ")
+
+
+def test_every_card_of_the_log_counts_without_the_model() -> None:
+    assert of("llamacpp-two-cards", model="").ledger.devices == 2

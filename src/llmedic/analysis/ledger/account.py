@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, prod
 
 from llmedic.analysis.ledger import (
     asprinted,
@@ -18,6 +18,7 @@ from llmedic.analysis.ledger import (
     subject,
     tgi,
 )
+from llmedic.analysis.ledger.flagview import Flags
 from llmedic.analysis.ledger.logged import Log
 from llmedic.analysis.ledger.ranges import exact
 from llmedic.analysis.ledger.sglang.balance import CONTEXT_ALONE
@@ -263,6 +264,15 @@ def _load(whole: Ledger, wanted: Wanted) -> Load | None:
     return Load(concurrency=wanted.concurrency, context_tokens=max(whole.cache.max_model_len, 1))
 
 
+def _devices(deployment: Deployment) -> int:
+    """Devices that hold one copy of the model: llama.cpp takes every card that it sees."""
+    if deployment.engine in ("llama.cpp", "ollama"):
+        return max(1, deployment.hardware.count or 1)
+    given = Flags(deployment)
+    names = ("tensor_parallel_size", "pipeline_parallel_size")
+    return prod(max(1, given.count(name, default=1)) for name in names)
+
+
 def _printed_only(deployment: Deployment, log: Log, card: Card | None) -> Ledger:
     """What the log says by itself, where the model's shape is not known."""
     found = log.found.printed
@@ -283,7 +293,7 @@ def _printed_only(deployment: Deployment, log: Log, card: Card | None) -> Ledger
         version=deployment.version,
         era="",
         formula="",
-        devices=1,
+        devices=_devices(deployment),
         total=None if card is None else Term(id="total", size=card.total_bytes, basis="printed"),
         requested=Term(id="requested", size=sizes["requested"], basis="printed") if "requested" in sizes else None,
         terms=terms,
