@@ -41,7 +41,9 @@ def test_all_that_was_asked_for_is_there() -> None:
 
     assert "| weights | 3.42 GiB | 3.40 GiB | +0.02 GiB |" in text
     assert "| planned | 5,000 | 313 | 192 | 92 | 138 % |" in text
-    assert "| `max-num-seqs` | `--max-num-seqs 48` | KV cache 12.30 GiB (12.10–12.50), room for 48.6 (47.8–49.4)" in text
+    assert (
+        "| `max-num-seqs` | `--max-num-seqs 48` | KV cache 12.30 GiB (12.10–12.50), room for 48.6 (47.8–49.4)" in text
+    )
     assert "| `gpu` | none |" in text
 
 

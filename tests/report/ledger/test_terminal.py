@@ -131,7 +131,9 @@ def test_solutions_name_what_to_type_and_what_it_gives() -> None:
     text = terminal.render(PRINTED)
     rows = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
-    assert "  - max-num-seqs: --max-num-seqs 48\n    KV cache 12.30 GiB (12.10–12.50), room for 48.6 (47.8–49.4)" in text
+    assert (
+        "  - max-num-seqs: --max-num-seqs 48\n    KV cache 12.30 GiB (12.10–12.50), room for 48.6 (47.8–49.4)" in text
+    )
     assert "  - gpu: none\n    no card of the catalogue is large enough\n" in text
     assert ["planned", "5,000", "313", "192", "92", "138 %"] in rows
     assert "128 at once fit now and no longer after the change" in text

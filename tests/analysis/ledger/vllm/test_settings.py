@@ -349,7 +349,7 @@ def test_changed_settings_are_replaced_ones() -> None:
 def test_a_release_that_nobody_read_is_told_and_a_word_is_none() -> None:
     shape = variants(deployment("Qwen3-8B", "H100")).candidate.geometry
     later = resolve(deployment("Qwen3-8B", "H100", "99.9"), shape).notes
-    assert "99.9 is newer than the newest release that is known, 0.33: computed for that" in later
+    assert "99.9 is a later release than any that is known, and computed as 0.33" in later
     assert resolve(deployment("Qwen3-8B", "H100", "0.33.1"), shape).notes == ()
     with pytest.raises(UsageError, match="abc: not a release of vLLM"):
         resolve(deployment("Qwen3-8B", "H100", "abc"), shape)

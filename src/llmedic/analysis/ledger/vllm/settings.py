@@ -193,9 +193,7 @@ class _Resolver:
             self.notes.append("no release was given: computed for a current one")
         elif self.version[:2] > NEWEST:
             newest = ".".join(map(str, NEWEST))
-            self.notes.append(
-                f"{self.release} is newer than the newest release that is known, {newest}: computed for that"
-            )
+            self.notes.append(f"{self.release} is a later release than any that is known, and computed as {newest}")
         elif self.version == (0, 20):
             self.notes.append("0.20.0 prints the size of the cache otherwise than 0.20.1 does: give the whole release")
         if not self.device.memory_bytes and self.device.platform != "cpu":
