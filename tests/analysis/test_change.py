@@ -16,12 +16,8 @@ from llmedic.knowledge import causes, flags
 from llmedic.knowledge.schema import Advice, CauseText, Text
 from llmedic.model.deployment import Flag
 from llmedic.model.evidence import Evidence
+from llmedic.model.ledger import Problem
 from llmedic.model.observation import Observation
-
-START = (
-    "ValueError: Free memory on device cuda:0 ({free}/80.00 GiB) on startup is less than desired GPU memory "
-    "utilization ({share}, 72.0 GiB)."
-)
 
 
 def pool(tokens: float, each: float = 3300) -> dict[str, float]:
@@ -64,10 +60,11 @@ def advice(variable: str, value: str = "") -> Advice:
         ("model_len_from_pool", {"observations": {"servable_tokens": 20_000}}, "19968"),
         ("model_len_from_pool", {"observations": {"kv_cache_tokens": 200}}, ""),
         ("model_len_from_pool", {}, ""),
-        ("utilization_from_free", {"log": START.format(free="60.00", share="0.9")}, "0.74"),
-        ("utilization_from_free", {"log": START.format(free="0.40", share="0.9")}, "0.85"),
-        ("utilization_from_free", {"flags": {"gpu_memory_utilization": 0.9}}, "0.85"),
-        ("utilization_from_free", {}, ""),
+        ("seqs_halved", {"flags": {"max_num_seqs": 1024}}, "512"),
+        ("seqs_halved", {"flags": {"max_num_seqs": 1}}, ""),
+        ("seqs_halved", {}, ""),
+        ("utilization_lower", {"flags": {"gpu_memory_utilization": 0.9}}, "0.85"),
+        ("utilization_lower", {}, ""),
         ("tensor_parallel_raise", {"flags": {"tensor_parallel_size": 2}}, "4"),
         ("tensor_parallel_raise", {}, ""),
         ("token_budget_raise", {"flags": {"max_num_batched_tokens": 512}}, "2048"),
@@ -104,7 +101,6 @@ def test_a_value_is_computed_or_left_out(name: str, case: dict[str, object], exp
         ("seqs_from_pool", {"flags": {"max_num_seqs": 30}, "observations": pool(100_000)}),
         ("model_len_from_pool", {"flags": {"max_model_len": 19968}, "observations": {"kv_cache_tokens": 20_000}}),
         ("model_len_from_pool", {"flags": {"max_model_len": 4096}, "observations": {"kv_cache_tokens": 20_000}}),
-        ("utilization_from_free", {"log": START.format(free="60.00", share="0.5")}),
         ("timeout_from_ttft", {"observations": {"ttft_s": {"p99": 20}, "gateway_timeout_s": 60}}),
         ("keepalive_from_idle", {"observations": {"proxy_idle_s": 60, "server_keepalive_s": 75}}),
         ("ctx_from_slots", slots(32768)),
@@ -188,7 +184,7 @@ def test_a_change_is_typed_as_the_release_spells_it(
 def test_the_number_of_another_setting_is_not_claimed() -> None:
     case: build.Case = {"engine": {"name": "SGLang", "version": "0.5.2"}, "flags": {"gpu_memory_utilization": 0.9}}
 
-    found = change.of(advice("gpu_memory_utilization", "utilization_from_free"), build.view(case), "en")
+    found = change.of(advice("gpu_memory_utilization", "utilization_lower"), build.view(case), "en")
 
     assert (found.add, found.from_, found.to) == ("--mem-fraction-static", "", "")
 
@@ -216,6 +212,57 @@ def test_no_cause_advises_a_flag_that_is_gone(cause: CauseText, version: str) ->
     for typed in filter(None, (found.add, found.drop)):
         spec = flags.by_spelling("vllm")[typed.split()[0]][0]
         assert flags.exists(spec.name, "vllm", version)
+
+
+def problem(change_: str) -> Problem:
+    return Problem(severity="critical", cause="sampler-buffers-oom", text="1 GiB", change=change_, starts="no")
+
+
+@pytest.mark.parametrize(
+    ("typed", "variable", "present", "value"),
+    [
+        ("--max-num-seqs 128", "max_num_seqs", "1024", "128"),
+        ("--max-model-len 8192 --gpu-memory-utilization 0.91", "max_model_len", "", "8192"),
+        ("--enforce-eager", "enforce_eager", "false", "true"),
+        ("--no-enable-chunked-prefill", "enable_chunked_prefill", "true", "false"),
+    ],
+)
+def test_what_would_have_started_by_the_ledger_is_the_change(
+    typed: str, variable: str, present: str, value: str
+) -> None:
+    engine = {"name": "vLLM", "version": "0.11.0"}
+    seen = build.view({"engine": engine, "flags": {"max_num_seqs": 1024, "enforce_eager": False}})
+
+    found = change.of(advice("max_num_seqs", "seqs_halved"), seen, "en", problem(typed))
+
+    assert (found.variable, found.to, found.add, found.drop) == (variable, value, typed, "")
+    assert found.from_ == present
+
+
+def test_where_the_ledger_names_no_change_a_rule_of_thumb_does() -> None:
+    seen = build.view({"flags": {"max_num_seqs": 1024}})
+
+    assert change.of(advice("max_num_seqs", "seqs_halved"), seen, "en", problem("")).to == "512"
+
+
+def test_no_rule_of_thumb_where_the_ledger_knows_that_nothing_is_enough() -> None:
+    seen = build.view({
+        "engine": {"name": "vLLM", "version": "0.11.0"},
+        "model": {"name": "Qwen/Qwen3-32B"},
+        "hardware": {"accelerator": "NVIDIA L4", "count": 1},
+        "symptoms": {"seen": ["start-fails"]},
+        "flags": {"max_num_seqs": 256},
+    })  # fmt: skip
+
+    assert seen.startup is not None
+    assert change.of(advice("max_num_seqs", "seqs_halved"), seen, "en", problem("")).to == ""
+    assert change.of(advice("max_num_seqs", "seqs_halved"), seen, "en").to == "128"
+
+
+def test_what_is_no_setting_is_not_replaced_by_one() -> None:
+    found = change.of(advice("other process on the GPU"), build.view({}), "en", problem("--max-num-seqs 128"))
+
+    assert (found.variable, found.add) == ("other process on the GPU", "")
 
 
 names = ("kv_cache_tokens", "servable_tokens", "prompt_tokens_mean", "prompt_tokens_max", "output_tokens_mean",

@@ -8,7 +8,7 @@ import pytest
 
 from llmedic.analysis import change, crosscheck
 from llmedic.analysis.outcome import Outcome
-from llmedic.analysis.predicates import memory
+from llmedic.analysis.predicates import ledger, memory
 from llmedic.analysis.view import View
 from llmedic.model.deployment import Deployment, Flag, FlagValue, HardwareFacts, ModelFacts
 from llmedic.model.evidence import Evidence
@@ -116,9 +116,28 @@ def test_the_longest_request_that_surely_fits() -> None:
     assert memory.longest_request(view("acme/unknown")) is None
 
 
+@pytest.mark.parametrize("check", [*CHECKS, ledger.weights_exceed_the_cards])
+def test_several_cards_and_no_degree_say_nothing(check: Callable[[View], Outcome]) -> None:
+    found = check(view("meta-llama/Llama-3.1-405B", count=8, gib=80))
+    assert found.holds is None
+    assert found.missing == (memory.SHARDS,)
+
+
+@pytest.mark.parametrize("seen", ["kv_cache_tokens", "kv_blocks_count", "kv_cache_gib"])
+@pytest.mark.parametrize(
+    "check", [memory.weights_leave_no_room, memory.ledger_leaves_no_cache, ledger.weights_exceed_the_cards]
+)
+def test_a_pool_that_is_there_shows_that_the_weights_fit(check: Callable[[View], Outcome], seen: str) -> None:
+    for model in ("meta-llama/Llama-3.1-405B", "acme/unknown-405B"):
+        there = view(model, gib=80, seen={seen: 79392.0 if seen != "kv_cache_gib" else 9.7})
+        assert check(there).holds is not True
+    assert ledger.weights_exceed_the_cards(view("meta-llama/Llama-3.1-405B", gib=80)).holds is True
+    assert ledger.weights_exceed_the_cards(view("acme/unknown-405B", gib=80)).holds is True
+
+
 def test_the_fewest_shards() -> None:
     assert memory.fewest_shards(view("Qwen/Qwen3-32B", "NVIDIA L4", max_model_len=4096)) == 4
-    assert memory.fewest_shards(view("Qwen/Qwen3-32B", "NVIDIA L4", count=2)) == 0
+    assert memory.fewest_shards(view("Qwen/Qwen3-32B", "NVIDIA L4", count=2, tensor_parallel_size=1)) == 0
     assert memory.fewest_shards(view("acme/unknown")) is None
 
 

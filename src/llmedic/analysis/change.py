@@ -6,24 +6,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil, floor
 
-from llmedic.analysis.predicates import ledger, memory
+import msgspec
+
+from llmedic.analysis.predicates import memory
 from llmedic.analysis.view import View
 from llmedic.knowledge import flags
 from llmedic.knowledge.schema import Advice
 from llmedic.knowledge.texts import Lang
 from llmedic.model.deployment import FlagValue
+from llmedic.model.ledger import Problem
 from llmedic.model.verdict import Change
 
 DEFAULT_SEQS = 256.0
 """What vLLM admits when nobody says otherwise."""
 ROOM_FACTOR = 2.0
 """A cap is raised by a factor of two at a time: one change, then measure."""
-CARD_CONTEXT_GIB = 0.5
-"""What a driver context and a little fragmentation take beside the engine's own share of a card."""
 
 
-def of(advice: Advice, view: View, lang: Lang) -> Change:
-    """The advice with its present value and, where one can be computed, its new one, as this engine spells it."""
+def of(advice: Advice, view: View, lang: Lang, problem: Problem | None = None) -> Change:
+    """The advice with its present value and, where one can be computed, its new one, as this engine spells it.
+
+    problem  what ended the start by the ledger: its change is the one that would have started, and no other is guessed
+    """
+    if problem is not None and advice.variable in flags.specs():
+        if problem.change:
+            return _solved(problem.change, advice, view, lang)
+        if _decided(view):
+            advice = msgspec.structs.replace(advice, value="")
     now = view.flag(advice.variable)
     new = VALUES[advice.value](view) if advice.value else _switch(advice.variable, now)
     present = _shown(now) if view.knows_flag(advice.variable) else ""
@@ -36,6 +45,29 @@ def of(advice: Advice, view: View, lang: Lang) -> Change:
     )
     deployment = view.evidence.deployment
     return _spelled(change, deployment.engine, deployment.version) if deployment.engine else change
+
+
+def _solved(typed: str, advice: Advice, view: View, lang: Lang) -> Change:
+    """The ledger's change as it is typed: the first setting in it, and the whole of it for the command line."""
+    first, *rest = typed.split()
+    spec, says_yes = flags.by_spelling(view.evidence.deployment.engine or "vllm")[first]
+    value = rest[0] if spec.type != "bool" else str(says_yes).lower()
+    return Change(
+        variable=spec.name,
+        from_=_shown(view.flag(spec.name)) if view.knows_flag(spec.name) else "",
+        to=value,
+        expected=advice.expected.say(lang),
+        verify=advice.verify,
+        add=typed,
+    )
+
+
+def _decided(view: View) -> bool:
+    if view.startup is None:
+        return False
+    from llmedic.analysis.ledger import witness
+
+    return witness.decides(view.startup)
 
 
 def _spelled(change: Change, engine: str, version: str) -> Change:
@@ -108,6 +140,12 @@ def seqs_raise(view: View) -> str:
     return str(int(wanted)) if wanted > cap else ""
 
 
+def seqs_halved(view: View) -> str:
+    """Half the cap: buffers of the sampler grow with it."""
+    cap = view.setting("max_num_seqs")
+    return str(int(cap // 2)) if cap and cap >= 2 else ""
+
+
 def model_len_from_pool(view: View) -> str:
     """The largest multiple of 256 tokens that the pool holds, by the model's layout where it is known."""
     pool = memory.longest_request(view) or view.number("kv_cache_tokens") or view.number("servable_tokens")
@@ -117,13 +155,9 @@ def model_len_from_pool(view: View) -> str:
     return str(fits) if now is None or fits < now else ""
 
 
-def utilization_from_free(view: View) -> str:
-    """The share of the card that is free, less half a GiB, to two decimals."""
-    free, total = ledger.memory_at_start(view)
+def utilization_lower(view: View) -> str:
+    """A twentieth of the card less."""
     share = view.setting("gpu_memory_utilization")
-    if free is not None and total is not None and free > CARD_CONTEXT_GIB:
-        fits = floor((free - CARD_CONTEXT_GIB) / total * 100) / 100
-        return f"{fits:g}" if share is None or fits < share else ""
     return f"{round(share - 0.05, 2):g}" if share and 0.1 < share <= 1 else ""
 
 
@@ -194,12 +228,13 @@ VALUES: Mapping[str, Callable[[View], str]] = {
         keepalive_from_idle,
         model_len_from_pool,
         seqs_from_pool,
+        seqs_halved,
         seqs_raise,
         tensor_parallel_raise,
         threads_from_quota,
         timeout_from_ttft,
         token_budget_lower,
         token_budget_raise,
-        utilization_from_free,
+        utilization_lower,
     )
 }

@@ -15,6 +15,7 @@ from llmedic.knowledge.rules import Compiled
 from llmedic.knowledge.schema import CauseText, LogPattern
 from llmedic.knowledge.texts import Lang
 from llmedic.model.finding import Fact, Finding
+from llmedic.model.ledger import Problem
 from llmedic.model.verdict import SURE, Cause, Health, Verdict
 
 HEALTHY = "healthy"
@@ -91,7 +92,8 @@ def _worth_showing(standings: Sequence[Standing]) -> list[Standing]:
 
 
 def _cause(standing: Standing, view: View, knowledge: Knowledge, lang: Lang) -> Cause:
-    evidence = _facts(standing.findings)
+    problem = _ended_by(view, standing.cause)
+    evidence = (*_of_ledger(problem), *_facts(standing.findings))
     confidence = round(standing.confidence, 2)
     if standing.cause in (HEALTHY, CANNOT_TELL):
         title, summary = SPECIAL_TEXT[standing.cause, lang]
@@ -107,8 +109,24 @@ def _cause(standing: Standing, view: View, knowledge: Knowledge, lang: Lang) -> 
         summary=text.what.say(lang),
         evidence=evidence,
         symptoms=standing.beneath,
-        change=change.of(text.change, view, lang),
+        change=change.of(text.change, view, lang, problem),
     )
+
+
+def _ended_by(view: View, cause: str) -> Problem | None:
+    """The ledger's word on the start that failed, where it is about this cause."""
+    if view.startup is None:
+        return None
+    from llmedic.analysis.ledger import witness
+
+    return witness.about(view.startup, cause)
+
+
+def _of_ledger(problem: Problem | None) -> tuple[Fact, ...]:
+    """The arithmetic as a fact; a sentence without a number only repeats the log."""
+    if problem is None or not any(letter.isdigit() for letter in problem.text):
+        return ()
+    return (Fact(name="memory at start", value=problem.text, source="ledger"),)
 
 
 def _facts(fired: Iterable[Finding]) -> tuple[Fact, ...]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from llmedic.knowledge.conditions import Quantity
 from llmedic.model import units
-from llmedic.model.deployment import Flag, FlagValue
+from llmedic.model.deployment import Flag, FlagValue, ModelFacts
 from llmedic.model.evidence import Evidence, KubernetesFact, LogEvent
 from llmedic.model.finding import Fact
 from llmedic.model.observation import Change, Observation, Quantiles, Series, Value
 
 if TYPE_CHECKING:
     from llmedic.analysis.ledger.vllm.candidate import Candidate
+    from llmedic.model.ledger import Ledger
 
 SOURCES = ("metrics", "engine", "prometheus", "process", "probe", "case", "requests", "bench", "log")
 """Whom to believe first when several sources give the same name: live counters before log lines."""
@@ -27,6 +28,10 @@ BEFORE = ("previous", "baseline")
 """What a value is compared with unless a rule asks for the lifetime, which contains the window and every past day."""
 STATED = frozenset({"args", "process", "log", "case", "server-info"})
 """Origins that list what the user set: a flag that is missing there has its default."""
+WHOLE = frozenset({"args", "process", "server-info"})
+"""Origins that list all of it; of a case or a log there may be an excerpt only."""
+DIVIDING = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+"""Settings that tell over how many cards a model is divided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,9 @@ class View:
 
     @cached_property
     def server(self) -> Candidate | None:
-        """The memory of the vLLM server that this is about; None where its model is not known."""
+        """The memory of the vLLM server that this is about; None where its model or its share of it is not known."""
+        if not self.knows_shards:
+            return None
         from llmedic.analysis.ledger import deployed
 
         evidence = self.evidence
@@ -77,6 +84,29 @@ class View:
             blocks=self.number("kv_blocks_count"),
             pool_gib=self.number("kv_cache_gib"),
         )
+
+    @cached_property
+    def startup(self) -> Ledger | None:
+        """The ledger of the start that failed; None where no log and nobody says so, or not for want of memory."""
+        logged = any(event.level in ("error", "fatal") and not event.is_echo for event in self.evidence.events)
+        said = "start-fails" in self.evidence.symptoms.seen and self.server is not None
+        if not logged and not said:
+            return None
+        from llmedic.analysis.ledger import witness
+
+        deployment = self.evidence.deployment
+        if not self.knows_shards:
+            # What the log prints counts all the same: only the model's arithmetic would be of the wrong share.
+            unnamed = tuple(flag for flag in deployment.flags if flag.name != "model")
+            deployment = replace(deployment, model=ModelFacts(), flags=unnamed)
+        return witness.failed(deployment, self.evidence.events, said=said)
+
+    @cached_property
+    def knows_shards(self) -> bool:
+        """Whether it is known over how many cards the model is divided: a machine with several may use any of them."""
+        several = (self.evidence.deployment.hardware.count or 1) > 1
+        named = any(flag.name in DIVIDING or flag.origin in WHOLE for flag in self.evidence.deployment.flags)
+        return named or not several
 
     def observation(self, name: str, period: str = "window", instance: str = "") -> Observation | None:
         """The most trusted observation of that name, or None."""

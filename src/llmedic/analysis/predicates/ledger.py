@@ -187,6 +187,10 @@ def weights_exceed_the_cards(view: View) -> Outcome:
     size, each = parameters_b(view), view.size("hardware.memory_gib")
     if size is None or not each:
         return unknown("model size", "hardware.memory_gib")
+    if not view.knows_shards:
+        return unknown(memory.SHARDS)
+    if memory.has_pool(view):
+        return FALSE
     named = f"{view.fact('model.name') or ''} {view.flag('quantization') or ''} {view.fact('model.quantization') or ''}"
     width = next((b for word, b in BYTES_PER_PARAMETER.items() if word in named.lower()), HALF_PRECISION)
     shards = 1.0

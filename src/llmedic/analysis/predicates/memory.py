@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
 NEEDED = ("the model (--model DIR)", "hardware.memory_gib")
 """What has to be known before the ledger can say anything. Its arithmetic is imported only where that is known."""
+SHARDS = "flag.tensor_parallel_size"
+"""On a machine with several cards: what one of them holds depends on it."""
 
 
 def weights_leave_no_room(view: View) -> Outcome:
     """The weights of one rank, as its checkpoint stores them, are more than the device has."""
     server = _with_card(view)
     if server is None:
-        return unknown(*NEEDED)
+        return unknown(*_needed(view))
+    if has_pool(view):
+        return FALSE
     weights = next(term for term in server.memory().terms if term.id == "weights")
     total = server.card.total_bytes
     fact = Fact(name="weights per device", value=gib(weights.size), source="ledger", compared_to=gib(total))
@@ -31,7 +35,9 @@ def ledger_leaves_no_cache(view: View) -> Outcome:
     """Requested memory less weights, activations and the rest is nothing or less."""
     server = _with_card(view)
     if server is None:
-        return unknown(*NEEDED)
+        return unknown(*_needed(view))
+    if has_pool(view):
+        return FALSE
     pool, memory = server.pool(), server.memory()
     taken = " - ".join(f"{term.size.likely / GIB:.2f}" for term in memory.terms)
     fact = Fact(
@@ -47,7 +53,7 @@ def longest_length_exceeds_the_cache(view: View) -> Outcome:
     """One request of max_model_len needs more than the pool has, by the layout of this model."""
     server = _with_pool(view)
     if server is None or not server.settings.max_model_len:
-        return unknown(*NEEDED)
+        return unknown(*_needed(view))
     pool, plan, length = server.pool(), server.plan(), server.settings.max_model_len
     if pool.high <= 0 or not plan.counts:
         return FALSE
@@ -65,7 +71,7 @@ def graphs_do_not_fit_beside(view: View) -> Outcome:
     """What is captured beside the requested memory is more than the card has left."""
     server = _with_card(view)
     if server is None:
-        return unknown(*NEEDED)
+        return unknown(*_needed(view))
     from llmedic.analysis.ledger.vllm.candidate import room_beside
 
     memory = server.memory()
@@ -79,6 +85,11 @@ def graphs_do_not_fit_beside(view: View) -> Outcome:
     )
     room = room_beside(server)
     return _decided(room.likely < 0, room.low >= 0, fact)
+
+
+def has_pool(view: View) -> bool:
+    """Whether the engine itself told of a KV cache: then weights and the rest fit, whatever the arithmetic says."""
+    return any((view.number(name) or 0.0) > 0 for name in ("kv_cache_tokens", "kv_blocks_count", "kv_cache_gib"))
 
 
 def blocks(view: View, tokens: float) -> tuple[int, int] | None:
@@ -124,6 +135,10 @@ def fewest_shards(view: View) -> int | None:
     most = view.evidence.deployment.hardware.count or MOST_DEVICES
     larger = (degree for degree in degrees(server, most) if degree > server.settings.tensor_parallel)
     return next((degree for degree in larger if starts(server.changed(tensor_parallel=degree)) == "yes"), 0)
+
+
+def _needed(view: View) -> tuple[str, ...]:
+    return NEEDED if view.knows_shards else (SHARDS,)
 
 
 def _with_card(view: View) -> Candidate | None:
