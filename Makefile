@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_BUNDLE := tests/bundles/long-context-surge.zip
 WHEEL_DEMO := build/wheel-demo
-REAL_TIME_LIMIT := 20m
+REAL_TIME_LIMIT := 25m
 
 # Two stamps: the demo needs the product only, so a first look does not wait for the checkers.
 # The version is part of what gets installed, hence the second prerequisite.
