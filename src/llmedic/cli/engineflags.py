@@ -62,9 +62,11 @@ def split(words: Sequence[str], takes_value: dict[str, bool]) -> tuple[list[str]
 
 def guess(*, is_gguf: bool, is_told: bool, args: str = "") -> str:
     """The engine where none is named: the one that the command line starts, "" where a log will tell."""
-    from llmedic.knowledge import launchers
+    started = ""
+    if args:  # else nothing of the knowledge is needed, such as for a help text
+        from llmedic.knowledge import launchers
 
-    started = launchers.engine_of(args)
+        started = launchers.engine_of(args)
     if started or is_told:
         return "llama.cpp" if started == "ollama" else started
     return "llama.cpp" if is_gguf else DEFAULT_ENGINE
