@@ -154,3 +154,8 @@ def test_no_words_raise(words: list[str]) -> None:
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(body: bytes) -> None:
     flags.read([Raw(source="flags", kind="args", body=body, meta={"engine": "vllm"})])
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "1e400", "-1e30"])
+def test_a_number_beyond_any_server_stays_the_word_that_was_typed(number: str) -> None:
+    assert parsed(f"--max-model-len {number}") == {"max_model_len": number}

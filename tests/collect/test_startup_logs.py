@@ -87,3 +87,25 @@ def test_llama_cpp_and_ollama_name_their_cards() -> None:
 
     assert (llama.accelerator, llama.compute_capability, llama.count) == ("NVIDIA GeForce RTX 3090", 8.6, 2)
     assert (ollama.accelerator, ollama.memory_gib) == ("NVIDIA GeForce RTX 3090", 23.7)
+
+
+HUGE = "9" * 400
+
+
+def test_digits_without_end_are_no_measurement_fact_or_setting() -> None:
+    said = logs.read_text(
+        f"(EngineCore pid=1) INFO Available KV cache memory: {HUGE}.5 GiB\n"
+        f"INFO non-default args: {{'model': 'a/b', 'max_model_len': {HUGE}, 'swap_space': 1e999, 'max_num_seqs': 8}}\n"
+        f"Total host CPUs {HUGE}\n"
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {HUGE}.00 GiB\n"
+        f"llama_context: n_ctx         = {HUGE}\n"
+    )
+
+    assert {flag.name: flag.value for flag in said.deployment.flags} == {"model": "a/b", "max_num_seqs": 8}
+    assert not any(value for event in said.events for value in event.fields.values() if not isinstance(value, str))
+    assert said.observations == ()
+
+
+def test_a_time_without_end_is_none() -> None:
+    (event,) = logs.read_text(f'{{"ts": {HUGE[:320]}, "msg": "Available KV cache memory: 1.00 GiB"}}\n').events
+    assert event.first_at is None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import cast
 
 from llmedic import errors
@@ -19,6 +18,7 @@ from llmedic.knowledge import vocabulary
 from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
 from llmedic.model.evidence import BenchRow, Evidence, KubernetesFact, Symptoms
 from llmedic.model.observation import Change, Observation, Quantiles, Series, Value
+from llmedic.model.numbers import possible
 from llmedic.model.raw import Raw
 from llmedic.wire import yamltext
 
@@ -267,14 +267,10 @@ def _list(raw: object, name: str, key: str) -> Sequence[object]:
 
 
 def _number(raw: object) -> float | None:
-    """A finite number; None for anything else, whole numbers beyond a float's range included."""
+    """A number that can be one of a server; None for anything else."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return None
-    try:
-        number = float(raw)
-    except OverflowError:
-        return None
-    return number if isfinite(number) else None
+    return float(raw) if possible(raw) else None
 
 
 def _whole(raw: object) -> int | None:

@@ -11,6 +11,7 @@ from llmedic.collect import redact
 from llmedic.knowledge import flags as known
 from llmedic.model.deployment import Deployment, Flag, FlagValue
 from llmedic.model.evidence import Evidence, Gap
+from llmedic.model.numbers import possible
 from llmedic.model.raw import Raw
 
 SOURCE = "flags"
@@ -150,6 +151,8 @@ def _value(text: str, kind: str) -> FlagValue:
         return _WORDS[text.lower()]
     if _NUMBER.fullmatch(text):
         number = float(text)
+        if not possible(number):
+            return text  # a word that is refused where a number is wanted
         return int(text) if text.lstrip("-").isdigit() and len(text) < 18 else number
     if kind in ("int", "size") and (match := _SIZE.fullmatch(text)):
         unit = match["unit"]

@@ -35,3 +35,10 @@ def test_a_number_from_a_log_reads_like_the_word_that_was_typed() -> None:
 def test_what_is_no_number_in_range_is_refused(value: FlagValue) -> None:
     with pytest.raises(InputError):
         flags(a=value).number("a")
+
+
+@pytest.mark.parametrize("value", ["1e30", "9" * 400, int("9" * 400)])
+def test_a_number_beyond_any_server_is_out_of_range(value: FlagValue) -> None:
+    with pytest.raises(InputError, match="out of range") as caught:
+        flags(a=value).count("a")
+    assert "below" in caught.value.hint

@@ -8,6 +8,7 @@ from llmedic.errors import InputError
 from llmedic.knowledge import flags, releases
 from llmedic.model.deployment import Deployment, FlagValue
 from llmedic.model.ledger import Setting
+from llmedic.model.numbers import LARGEST, possible
 
 _NO = ("off", "false", "0", "no", "none", "disabled")
 
@@ -38,12 +39,15 @@ class Flags:
             return default
         try:
             number = float(found)
+        except OverflowError:
+            number = float("inf")
         except ValueError:
             raise InputError(
                 f"{names[0]}: {found!r} is not a number", hint="give a number, such as 8192 or 0.9"
             ) from None
-        if not low <= number < float("inf"):
-            raise InputError(f"{names[0]}: {found} is out of range", hint=f"give a number from {low:g} up")
+        if number < low or not possible(number):
+            hint = f"give a number from {low:g} up" if number < low else f"give a number below {LARGEST:g}"
+            raise InputError(f"{names[0]}: {_said(found)} is out of range", hint=hint)
         return number
 
     def count(self, *names: str, default: int = 0, low: int = 0) -> int:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from llmedic.model.numbers import possible
 from llmedic.wire import jsontext
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -80,7 +81,7 @@ def _json_time(data: Mapping[str, object]) -> float | None:
         value = data.get(key)
         if isinstance(value, str):
             return _time(value, _NOMINAL_YEAR)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool) and possible(value):
             return float(value) / 1000 if value > 1e11 else float(value)
     return None
 

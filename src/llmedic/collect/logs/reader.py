@@ -21,6 +21,7 @@ from llmedic.knowledge import logs
 from llmedic.knowledge.schema import LogPattern
 from llmedic.model.deployment import Deployment, Flag, HardwareFacts
 from llmedic.model.evidence import Evidence, LogEvent, Reading
+from llmedic.model.numbers import possible
 
 TEXT_CHARS = 600
 """An event's text is for a person to recognise the line, not to keep it."""
@@ -135,7 +136,7 @@ class Reader:
             return False
         base = pattern.id
         if pattern.level in _ERRORS:
-            fields.update(memory_fields(line.text))
+            fields.update({name: size for name, size in memory_fields(line.text).items() if possible(size)})
             phase = self._phase.now
             if phase:
                 fields["phase"] = coarse(phase)
@@ -244,7 +245,7 @@ def _event(seen: _Seen, source: str) -> LogEvent:
 
 
 def _fields(match: re.Match[str]) -> dict[str, str | float]:
-    """Named groups; numbers as floats, scaled by the ending of the group's name (`_SCALES`)."""
+    """Named groups; numbers as floats, scaled by the ending of the group's name (`_SCALES`), impossible ones left out."""
     found: dict[str, str | float] = {}
     for name, value in match.groupdict().items():
         if value is None:
@@ -257,7 +258,8 @@ def _fields(match: re.Match[str]) -> dict[str, str | float]:
             if name.endswith(ending):
                 name, number = name[: -len(ending)] + unit, number * scale
                 break
-        found[name] = number
+        if possible(number):
+            found[name] = number
     return found
 
 

@@ -8,6 +8,7 @@ import re
 from llmedic.collect import redact
 from llmedic.knowledge import flags, logs
 from llmedic.model.deployment import Flag, FlagValue
+from llmedic.model.numbers import possible
 
 DUMPS = {
     "vllm-args": "vllm",
@@ -32,7 +33,7 @@ _CHARS = 16_000
 
 
 def dumped(key: str, text: str) -> tuple[Flag, ...]:
-    """The settings in a line; what is not a plain value is kept as text, secrets are dropped."""
+    """The settings in a line; what is not a plain value is kept as text, secrets and impossible numbers are dropped."""
     engine = DUMPS[key]
     found: dict[str, Flag] = {}
     pattern = logs.pattern(key)
@@ -65,6 +66,8 @@ def _plain(text: str) -> FlagValue:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text.removeprefix("torch.")
-    if isinstance(value, str | float | int) or value is None:
+    if isinstance(value, float | int):
+        return value if possible(value) else None
+    if isinstance(value, str) or value is None:
         return value
     return text
