@@ -44,3 +44,7 @@ def test_the_larger_of_two() -> None:
 def test_a_size_in_words() -> None:
     assert ranges.gib(ranges.exact(1.4 * ranges.GIB)) == "1.40 GiB"
     assert ranges.gib(Range(low=0, likely=ranges.GIB, high=2 * ranges.GIB)) == "1.00 (0.00 to 2.00) GiB"
+
+
+def test_a_size_that_cannot_be_negative_ends_at_zero() -> None:
+    assert ranges.at_least_zero(Range(low=-2, likely=-1, high=3)) == Range(low=0, likely=0, high=3)

@@ -261,3 +261,35 @@ def test_pools_never_take_more_than_they_were_given(available: float, page: int)
     found = pool.pool(one, available, resolved)
     assert found.tokens % page == 0
     assert found.tokens * one.full <= available
+
+
+@pytest.mark.parametrize("version", ["0.4.6", "0.4.10", "0.5.2", "0.5.23"])
+@pytest.mark.parametrize(
+    ("gib", "flags"),
+    [
+        (0.2, {}),
+        (1, {}),
+        (4, {"tensor_parallel_size": 8}),
+        (24, {"chunked_prefill_size": 20000}),
+        (24, {"max_cudagraph_capture_size": 20000}),
+        (1, {"mem_fraction_static": 0.9, "chunked_prefill_size": -1}),
+    ],
+)
+def test_a_card_with_too_little_memory_has_a_ledger_without_negative_sizes(
+    version: str, gib: float, flags: dict[str, FlagValue]
+) -> None:
+    state = CacheLayer(kind="state", state=(StateTensor(name="ssm", elements=2**20),))
+    for shape in (geometry(weights_gib=140), geometry(*(state,) * 8, weights_gib=140)):
+        found = ledger(shape, server(version, flags), card(gib))
+        assert found.starts == "no"
+        assert "nothing is left" in found.problems[0].text
+        assert found.requested is not None
+        assert min(term.size.low for term in (found.requested, *found.terms, *found.outside)) >= 0
+
+
+@pytest.mark.parametrize("flag", ["chunked_prefill_size", "max_cudagraph_capture_size"])
+def test_batches_for_which_more_is_set_aside_than_there_is_come_with_smaller_ones(flag: str) -> None:
+    found = ledger(geometry(), server(flags={flag: 20000}), card(24)).problems[0]
+    typed, value = found.change.split()
+    assert typed in ("--chunked-prefill-size", "--cuda-graph-max-bs")
+    assert ledger(geometry(), server(flags={flag: int(value)}), card(24)).starts == "yes"

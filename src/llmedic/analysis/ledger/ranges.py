@@ -63,6 +63,11 @@ def less(whole: Range, taken: Range) -> Range:
     return total((whole, Range(low=-taken.high, likely=-taken.likely, high=-taken.low)))
 
 
+def at_least_zero(size: Range) -> Range:
+    """A size that cannot be negative, however little is there."""
+    return Range(low=max(size.low, 0.0), likely=max(size.likely, 0.0), high=max(size.high, 0.0))
+
+
 def gib(size: Range) -> str:
     """As a sentence needs it: "1.40 GiB", "1.40 (1.20 to 2.10) GiB"."""
     low, likely, high = (f"{value / GIB:.2f}" for value in (size.low, size.likely, size.high))

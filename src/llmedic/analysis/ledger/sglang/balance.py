@@ -38,6 +38,10 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
     smi = (total.size.likely + SMI_ABOVE_CUDA) / MIB if total else None
     settings = flags.resolve(geometry, deployment, smi)
     static = _static(geometry, settings, deployment, total)
+
+    def verdict(changed: Deployment) -> Starts:
+        return _starts(_static(geometry, flags.resolve(geometry, changed, smi), changed, total))
+
     one = pools.cells(geometry, settings)
     cache = _cache(one, static, settings) if static and static.pool.high > 0 else None
     return Ledger(
@@ -56,7 +60,7 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
         outside=_outside(static, settings, cache) if static else (),
         cache=cache,
         geometry=geometry,
-        problems=problems(settings, static, one, cache) if static else (),
+        problems=problems(geometry, deployment, settings, static, one, cache, verdict) if static else (),
         settings=_shown(settings, deployment, static),
         notes=(*assumed_release(deployment), *geometry.unsure, *_notes(geometry, settings)),
         gaps=()
@@ -71,7 +75,7 @@ def _static(geometry: Geometry, settings: Settings, deployment: Deployment, tota
         return None
     share = fraction(geometry, settings, deployment, (total.size.likely + SMI_ABOVE_CUDA) / MIB)
     context = CONTEXT_ALONE if settings.tensor * settings.pipeline == 1 else CONTEXT_SHARED
-    before = ranges.less(total.size, context)
+    before = ranges.at_least_zero(ranges.less(total.size, context))
     weights = _weights(geometry, settings)
     rest = ranges.less(ranges.product(before, share), weights.size)
     each = pools.state_bytes(geometry, settings)
@@ -136,7 +140,7 @@ def _outside(static: Static, settings: Settings, cache: CacheFit | None) -> tupl
         how = f"the engine counts 2 MiB for each of {settings.graph_batch} requests"
         found.append(Term(id="cuda_graphs", size=size_graphs, basis="assumed", how=how))
     rest = ranges.less(free, ranges.total(term.size for term in found if term.id != "non_torch"))
-    found.append(Term(id="free_outside", size=rest, basis="computed", how="for activations"))
+    found.append(Term(id="free_outside", size=ranges.at_least_zero(rest), basis="computed", how="for activations"))
     return tuple(found)
 
 

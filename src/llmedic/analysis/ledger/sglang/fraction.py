@@ -25,10 +25,10 @@ _BASE_ENCODER = 24 * 1024**2
 
 
 def fraction(geometry: Geometry, settings: Settings, deployment: Deployment, smi_mib: float) -> Range:
-    """The share of a card of `smi_mib` MiB, typed or by default."""
+    """The share of a card of `smi_mib` MiB, typed or by default; 0 where more is set aside than the card has."""
     if settings.fraction is not None:
         return Range(low=settings.fraction, likely=settings.fraction, high=settings.fraction)
-    share = _default(settings, smi_mib)
+    share = max(_default(settings, smi_mib), 0.0)
     if not geometry.multimodal:
         return Range(low=share, likely=share, high=share)
     vision = _vision(deployment.model.config)
