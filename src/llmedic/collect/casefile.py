@@ -17,8 +17,8 @@ from llmedic.knowledge import symptoms as symptom_words
 from llmedic.knowledge import vocabulary
 from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
 from llmedic.model.evidence import BenchRow, Evidence, KubernetesFact, Symptoms
-from llmedic.model.observation import Change, Observation, Quantiles, Series, Value
 from llmedic.model.numbers import possible
+from llmedic.model.observation import Change, Observation, Quantiles, Series, Value
 from llmedic.model.raw import Raw
 from llmedic.wire import yamltext
 

@@ -245,7 +245,7 @@ def _event(seen: _Seen, source: str) -> LogEvent:
 
 
 def _fields(match: re.Match[str]) -> dict[str, str | float]:
-    """Named groups; numbers as floats, scaled by the ending of the group's name (`_SCALES`), impossible ones left out."""
+    """Named groups; numbers as floats, scaled by the ending of the name (`_SCALES`), impossible ones left out."""
     found: dict[str, str | float] = {}
     for name, value in match.groupdict().items():
         if value is None:
