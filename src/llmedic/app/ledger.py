@@ -133,10 +133,12 @@ def _refuse_unread(raws: Sequence[Raw]) -> None:
 
 def _is_path(word: str) -> bool:
     """Whether a word names a file or a directory; "meta-llama/Llama-3.1-8B" does only where it exists."""
-    path = Path(word).expanduser()
-    return (
-        path.exists() or word.startswith(("./", "../", "/", "~")) or path.suffix in (".gguf", ".json", ".safetensors")
-    )
+    try:
+        path = Path(word).expanduser()
+        there = path.exists()
+    except (OSError, RuntimeError, ValueError):  # too long a name, a folder closed to us, nobody's home, a zero byte
+        return False
+    return there or word.startswith(("./", "../", "/", "~")) or path.suffix in (".gguf", ".json", ".safetensors")
 
 
 def _deployment(request: LedgerRequest, said: Deployment) -> Deployment:
