@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -293,3 +295,19 @@ def test_batches_for_which_more_is_set_aside_than_there_is_come_with_smaller_one
     typed, value = found.change.split()
     assert typed in ("--chunked-prefill-size", "--cuda-graph-max-bs")
     assert ledger(geometry(), server(flags={flag: int(value)}), card(24)).starts == "yes"
+
+
+@pytest.mark.parametrize("count", [None, 1, 2, 4, 8])
+@pytest.mark.parametrize("weights_gib", [30, 90, 440])
+def test_what_is_advised_starts_when_it_is_typed_and_needs_no_card_that_is_not_there(
+    count: int | None, weights_gib: float
+) -> None:
+    shape, machine = geometry(weights_gib=weights_gib), HardwareFacts(count=count)
+    found = ledger(shape, replace(server(), hardware=machine), card(24)).problems[0]
+    if not found.change:
+        assert weights_gib > 14 * (count or 16)
+        return
+    flag, value = found.change.split()
+    assert flag == "--tp-size"
+    assert int(value) <= (count or 16)
+    assert ledger(shape, server(flags={"tensor_parallel_size": int(value)}), card(24)).starts == "yes"

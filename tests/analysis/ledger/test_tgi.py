@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import yaml
 
 from llmedic.analysis.ledger import tgi
 from llmedic.errors import InputError
-from llmedic.model.deployment import Deployment, Flag, FlagValue
+from llmedic.model.deployment import Deployment, Flag, FlagValue, HardwareFacts
 from llmedic.model.geometry import CacheLayer, Geometry, WeightPart
 from llmedic.model.ledger import Range, Term
 
@@ -158,3 +159,25 @@ def test_what_it_cannot_know_is_a_gap() -> None:
     assert (found.starts, found.pool, found.gaps[0].what) == ("unknown", None, "memory of the card")
     latent = tgi.ledger(geometry(kind="mla"), server(), card(79.2))
     assert (latent.starts, latent.pool, latent.gaps[0].what) == ("unknown", None, "size of the KV cache")
+
+
+@pytest.mark.parametrize("count", [None, 1, 2, 4, 8])
+@pytest.mark.parametrize("weights_gib", [30, 90, 440])
+def test_what_is_advised_starts_when_it_is_typed_and_needs_no_card_that_is_not_there(
+    count: int | None, weights_gib: float
+) -> None:
+    shape, machine = geometry(weights_gib), HardwareFacts(count=count)
+    found = tgi.ledger(shape, replace(server(), hardware=machine), card(24)).problems[0]
+    if not found.change:
+        assert weights_gib > 16 * (count or 16)
+        return
+    flag, value = found.change.split()
+    assert flag == "--num-shard"
+    assert int(value) <= (count or 16)
+    assert tgi.ledger(shape, server(flags={"tensor_parallel_size": int(value)}), card(24)).starts == "yes"
+
+
+def test_a_prefill_that_the_launcher_refuses_is_not_advised() -> None:
+    flags: dict[str, FlagValue] = {"max_input_tokens": 32000, "max_prefill_tokens": 32000}
+    found = tgi.ledger(geometry(20), server(flags=flags), card(24)).problems[0]
+    assert found.change.startswith("--num-shard ")

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import ceil
 
+from llmedic.analysis.ledger import tgi, trial
 from llmedic.analysis.ledger.explain import MARGIN_BYTES
 from llmedic.analysis.ledger.failure import Failure, reached, same
 from llmedic.analysis.ledger.flagview import Flags
 from llmedic.analysis.ledger.ranges import GIB, gib
 from llmedic.analysis.ledger.vllm.variants import Values
-from llmedic.errors import InputError, UsageError
 from llmedic.knowledge import flags
-from llmedic.model.deployment import Deployment, Flag
+from llmedic.model.deployment import Deployment
 from llmedic.model.ledger import Ledger, Problem
 
 Draw = Callable[[Deployment], Ledger]
@@ -59,33 +59,16 @@ def _starts(change: str, deployment: Deployment, draw: Draw) -> bool:
     values: dict[str, str | float | bool | None] = {}
     for flag, value in zip(words[::2], words[1::2], strict=False):
         values[flags.neutral(deployment.engine, flag.lstrip("-").replace("-", "_"))] = value
-    return bool(values) and _drawn(values, deployment, draw) == "yes"
+    return bool(values) and trial.holds(values, deployment, _verdict(draw))
 
 
 def _change(failure: Failure, whole: Ledger, deployment: Deployment, draw: Draw) -> str:
     options = {"sglang": _sglang, "tgi": _tgi}.get(deployment.engine, _llamacpp)
-    for values in options(failure, whole, deployment):
-        typed = [(flags.typed(name, deployment.engine, deployment.version), value) for name, value in values.items()]
-        if all(flag for flag, _ in typed) and _drawn(values, deployment, draw) == "yes":
-            return " ".join(f"{flag} {value}" for flag, value in typed)
-    return ""
+    return trial.first(options(failure, whole, deployment), deployment, _verdict(draw))
 
 
-def _drawn(values: Values, deployment: Deployment, draw: Draw) -> str:
-    kept = tuple(flag for flag in deployment.flags if flag.name not in values)
-    added = tuple(Flag(name=name, value=value) for name, value in values.items())
-    changed = replace(deployment, flags=kept + added)
-    try:
-        return "no" if _refused(changed) else draw(changed).starts
-    except (InputError, UsageError):
-        return "no"
-
-
-def _refused(deployment: Deployment) -> bool:
-    """TGI's launcher refuses inputs that are longer than one prefill (launcher/src/main.rs)."""
-    given = Flags(deployment)
-    prefill = given.count("max_prefill_tokens")
-    return deployment.engine == "tgi" and 0 < prefill < given.count("max_input_tokens")
+def _verdict(draw: Draw) -> trial.Verdict:
+    return lambda deployment: "no" if tgi.refused(deployment) else draw(deployment).starts
 
 
 def _sglang(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator[Values]:
@@ -99,7 +82,7 @@ def _sglang(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator
         up = range(int(share * 100) + step, round(MOST_SHARE * 100) + 1)
         for percent in up if failure.stage in ("cache", "length") else down:
             yield {"mem_fraction_static": percent / 100}
-    yield from _wider(deployment)
+    yield from _wider(whole, deployment)
 
 
 def _tgi(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator[Values]:
@@ -110,7 +93,7 @@ def _tgi(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator[Va
         tokens //= 2
         longest = given.count("max_input_tokens")
         yield {"max_prefill_tokens": tokens} | ({"max_input_tokens": tokens} if longest > tokens else {})
-    yield from _wider(deployment)
+    yield from _wider(whole, deployment)
 
 
 def _llamacpp(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterator[Values]:
@@ -125,10 +108,9 @@ def _llamacpp(failure: Failure, whole: Ledger, deployment: Deployment) -> Iterat
         yield {"n_gpu_layers": count}
 
 
-def _wider(deployment: Deployment) -> Iterator[Values]:
-    """More shards, as far as the machine has cards."""
-    now = Flags(deployment).count("tensor_parallel_size", default=1)
-    degree = now * 2
-    while degree <= (deployment.hardware.count or 8):
-        yield {"tensor_parallel_size": degree}
-        degree *= 2
+def _wider(whole: Ledger, deployment: Deployment) -> Iterator[Values]:
+    """More ranks, as far as the model divides and the machine has cards."""
+    given = Flags(deployment)
+    stages = given.count("pipeline_parallel_size", default=1, low=1)
+    if whole.geometry is not None:
+        yield from trial.wider(whole.geometry, deployment, given.count("tensor_parallel_size", default=1), stages)

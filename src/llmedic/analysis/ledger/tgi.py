@@ -10,13 +10,16 @@ server/text_generation_server/models/flash_causal_lm.py (warmup), models/globals
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import floor
+from typing import Literal
 
-from llmedic.analysis.ledger import ranges
+from llmedic.analysis.ledger import ranges, trial
 from llmedic.analysis.ledger.flagview import Flags, assumed_release, shown
 from llmedic.analysis.ledger.ranges import GIB
 from llmedic.analysis.ledger.vllm.settings import Settings as Degrees
+from llmedic.analysis.ledger.vllm.variants import Values
 from llmedic.analysis.ledger.vllm.weights import stage_weights
 from llmedic.errors import InputError
 from llmedic.knowledge import releases
@@ -38,7 +41,9 @@ LOGIT_BYTES = Range(low=5.0, likely=7.2, high=12.0)
 on A10G left 19056 tokens, Mistral 7B left 43808."""
 FORWARD = Range(low=0.5, likely=1.5, high=4.0)
 """Of the widest layer's intermediate results: what PyTorch's allocator holds after the warm-up."""
-_PREFILL = 4096
+_PREFILL, _LEAST_PREFILL = 4096, 256
+
+Severity = Literal["warning", "critical"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +84,7 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
         starts=_starts(settings, pool, cache),
         cache=cache,
         geometry=geometry,
-        problems=_problems(geometry, settings, weights, total, pool, cache),
+        problems=_problems(geometry, deployment, settings, weights, total, pool, cache),
         settings=_shown(settings, deployment),
         notes=(*assumed_release(deployment), *geometry.unsure, *_notes(geometry)),
         gaps=_gaps(total, cell),
@@ -200,6 +205,7 @@ def _starts(settings: Settings, pool: Range | None, cache: CacheFit | None) -> S
 
 def _problems(
     geometry: Geometry,
+    deployment: Deployment,
     settings: Settings,
     weights: Term,
     total: Term | None,
@@ -209,7 +215,7 @@ def _problems(
     if total is None or pool is None:
         return ()
     if cache is None or pool.low <= 0:
-        return (_no_room(geometry, settings, weights, total, certain=cache is None),)
+        return (_no_room(geometry, deployment, settings, weights, total, certain=cache is None),)
     if settings.total_tokens > cache.printed_tokens.low:
         tokens = floor(cache.printed_tokens.low)
         text = (
@@ -223,23 +229,48 @@ def _problems(
     return ()
 
 
-def _no_room(geometry: Geometry, settings: Settings, weights: Term, total: Term, *, certain: bool) -> Problem:
+def _no_room(
+    geometry: Geometry, deployment: Deployment, settings: Settings, weights: Term, total: Term, *, certain: bool
+) -> Problem:
     """A smaller prefill when that leaves something for the cache, else more cards."""
     peak = warmup(geometry, settings)
     text = (
         f"weights take {ranges.gib(weights.size)} and the warm-up of {settings.prefill_tokens} tokens "
         f"{ranges.gib(peak)} of {ranges.gib(total.size)}: nothing is left for the cache"
     )
+
+    def verdict(changed: Deployment) -> Starts:
+        return "no" if refused(changed) else _tried(geometry, resolve(geometry, changed), total)
+
+    severity: Severity = "critical" if certain else "warning"
+    change = trial.first(_prefills(settings), deployment, verdict)
+    if change:
+        return Problem(severity=severity, text=text, cause="prefill-budget-activation-oom", change=change)
+    change = trial.first(trial.wider(geometry, deployment, settings.shards), deployment, verdict)
+    return Problem(severity=severity, text=text, cause="weights-do-not-fit", change=change)
+
+
+def _tried(geometry: Geometry, settings: Settings, total: Term) -> Starts:
+    """Whether it starts under other settings, with room for one prefill."""
+    weights = stage_weights(geometry, Degrees(tensor_parallel=settings.shards), 0, "")
+    pool, cell = _pool(geometry, settings, weights, total), token_bytes(geometry, settings)
+    if pool.low <= settings.prefill_tokens * cell:
+        return "no"
+    return _starts(settings, pool, _cache(settings, cell, pool))
+
+
+def _prefills(settings: Settings) -> Iterator[Values]:
     tokens = settings.prefill_tokens
-    while tokens > 256:
+    while tokens > _LEAST_PREFILL:
         tokens //= 2
-        smaller = replace(settings, prefill_tokens=tokens)
-        if _pool(geometry, smaller, weights, total).low > tokens * token_bytes(geometry, smaller):
-            change = f"--max-batch-prefill-tokens {tokens}"
-            cause = "prefill-budget-activation-oom"
-            return Problem(severity="critical" if certain else "warning", text=text, cause=cause, change=change)
-    change = f"--num-shard {settings.shards * 2}"
-    return Problem(severity="critical" if certain else "warning", text=text, cause="weights-do-not-fit", change=change)
+        yield {"max_prefill_tokens": tokens}
+
+
+def refused(deployment: Deployment) -> bool:
+    """TGI's launcher refuses inputs that are longer than one prefill (launcher/src/main.rs)."""
+    given = Flags(deployment)
+    prefill = given.count("max_prefill_tokens")
+    return 0 < prefill < given.count("max_input_tokens") and deployment.engine == "tgi"
 
 
 def _shown(settings: Settings, deployment: Deployment) -> tuple[Setting, ...]:
