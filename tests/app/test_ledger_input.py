@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from llmedic.app import ledger
 from llmedic.app.request import LedgerRequest
 from llmedic.errors import UsageError
+from llmedic.report.ledger import html, json, markdown, terminal
 
 
 @pytest.mark.parametrize("word", ["./" + "a" * 5000, "~nobody-of-this-name/x", "a\0b"])
 def test_a_word_that_no_file_can_have_as_its_name_is_no_model(word: str) -> None:
     with pytest.raises(UsageError, match="not in the catalogue"):
         ledger.run(LedgerRequest(model=word, gpu="H100"))
+
+
+LOG = (Path(__file__).parents[1] / "data" / "ledger" / "logs" / "vllm-0.11.log").read_text()
+
+
+def log(tmp_path: Path, *changes: tuple[str, str]) -> Path:
+    """The start-up log of a server, changed."""
+    text = LOG
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "engine.log"
+    path.write_text(text)
+    return path
+
+
+def test_the_password_and_the_token_in_a_models_address_are_not_shown(tmp_path: Path) -> None:
+    address = "https://user:p4ssw0rd@hub.local/Qwen3-0.6B?token=s3cr3t"
+    said = [
+        ledger.run(LedgerRequest(log=log(tmp_path, ("Qwen/Qwen3-0.6B", address)), gpu="H100")),
+        ledger.run(LedgerRequest(model="https://user:p4ssw0rd@hub.local/Qwen3-8B", gpu="H100")),
+    ]
+    for report in said:
+        assert "<redacted>" in report.model_name
+        for shown in (json.render(report), html.render(report), markdown.render(report), terminal.render(report)):
+            assert "p4ssw0rd" not in shown
+            assert "s3cr3t" not in shown

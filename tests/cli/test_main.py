@@ -214,3 +214,19 @@ def test_a_reader_that_leaves_is_no_bug() -> None:
 
     assert done.returncode == 141
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ledger", "https://user:p4ssw0rd@hub.local/a-model-that-is-not-there"],
+        ["ledger", "Qwen3-8B", "HF_TOKEN=p4ssw0rd", "vllm", "serve"],
+        ["diagnose", "file://user:p4ssw0rd@host/x"],
+    ],
+)
+def test_no_error_repeats_a_secret_of_the_command_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert main.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "p4ssw0rd" not in said

@@ -50,6 +50,13 @@ def run(request: LedgerRequest) -> LedgerReport:
     return account.of(deployment, found.events, wanted, _before(deployment, found))
 
 
+def _shown(name: str) -> str:
+    """A model's name as it may be shown: without the password or the token of an address."""
+    from llmedic.collect import redact
+
+    return redact.text(name)
+
+
 def _launched(request: LedgerRequest) -> LedgerRequest:
     """The request with the engine that its command line starts. Raises UsageError where --engine names another."""
     started = launchers.engine_of(request.args)
@@ -155,9 +162,9 @@ def _deployment(request: LedgerRequest, said: Deployment) -> Deployment:
 def _model(request: LedgerRequest, said: Deployment) -> ModelFacts:
     """The files, else the catalogue's model of that name; only a name where there is neither."""
     if said.model.config or said.model.tensors:
-        return said.model if said.model.name else replace(said.model, name=request.model)
+        return replace(said.model, name=_shown(said.model.name or request.model))
     flag = next((flag.value for flag in said.flags if flag.name == "model" and isinstance(flag.value, str)), "")
-    name = request.model or said.model.name or str(flag)
+    name = _shown(request.model or said.model.name or str(flag))
     known = deployed.completed(replace(said, model=ModelFacts(name=name))).model
     if not known.config and request.model and request.log is None:
         close = models.suggest(request.model)

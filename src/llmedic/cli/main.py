@@ -109,9 +109,9 @@ def main(arguments: Sequence[str] | None = None, commands: click.Group = cli) ->
 
 def _say(message: str, hint: str, code: int) -> int:
     with contextlib.suppress(OSError):  # the exit code still tells
-        click.echo(f"error: {_line(message)}", err=True)
+        click.echo(f"error: {_line(_without_secrets(message))}", err=True)
         if hint:
-            click.echo(f"hint: {_line(hint)}", err=True)
+            click.echo(f"hint: {_line(_without_secrets(hint))}", err=True)
     return code
 
 
@@ -131,7 +131,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    """What went wrong may quote what it went wrong on."""
+    """What went wrong may quote what it went wrong on: a command line, an address."""
     try:
         from llmedic.collect import redact
 

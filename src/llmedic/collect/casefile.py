@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from llmedic import errors
+from llmedic.collect import redact
 from llmedic.knowledge import symptoms as symptom_words
 from llmedic.knowledge import vocabulary
 from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
@@ -98,7 +99,7 @@ def _evidence(name: str, case: Mapping[str, object]) -> Evidence:
         version=_word(engine.get("version"), name, "engine.version"),
         environment={key: _word(value, name, f"launch.env.{key}") for key, value in environment.items()},
         model=ModelFacts(
-            name=_word(model.get("name"), name, "model.name"),
+            name=redact.text(_word(model.get("name"), name, "model.name")),
             config=_mapping(model.get("config"), name, "model.config"),
         ),
         hardware=_hardware(name, hardware),

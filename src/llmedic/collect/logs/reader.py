@@ -251,7 +251,7 @@ def _fields(match: re.Match[str]) -> dict[str, str | float]:
         if value is None:
             continue
         if name in ("version", "sha") or not _NUMBER.fullmatch(value):
-            found[name] = value
+            found[name] = redact.text(value)
             continue
         number = float(value.replace(",", ""))
         for ending, (unit, scale) in _SCALES.items():

@@ -65,9 +65,9 @@ def _plain(text: str) -> FlagValue:
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text.removeprefix("torch.")
+        return redact.text(text.removeprefix("torch."))
     if isinstance(value, float | int):
         return value if possible(value) else None
-    if isinstance(value, str) or value is None:
-        return value
-    return text
+    if value is None:
+        return None
+    return redact.text(value if isinstance(value, str) else text)
