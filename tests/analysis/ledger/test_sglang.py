@@ -311,3 +311,12 @@ def test_what_is_advised_starts_when_it_is_typed_and_needs_no_card_that_is_not_t
     assert flag == "--tp-size"
     assert int(value) <= (count or 16)
     assert ledger(shape, server(flags={"tensor_parallel_size": int(value)}), card(24)).starts == "yes"
+
+
+@pytest.mark.parametrize("total", [None, card(80)])
+def test_more_stages_than_layers_do_not_start(total: Term | None) -> None:
+    found = ledger(geometry(), server(flags={"pipeline_parallel_size": 33}), total)
+    assert found.starts == "no"
+    assert found.problems[0].text == "32 layers cannot be divided over 33 pipeline stages"
+    assert found.problems[0].change == "--pp-size 32"
+    assert ledger(geometry(), server(flags={"pipeline_parallel_size": 32}), card(80)).starts != "no"

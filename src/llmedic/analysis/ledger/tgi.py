@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import Literal
 
-from llmedic.analysis.ledger import ranges, trial
+from llmedic.analysis.ledger import nocache, ranges, trial
 from llmedic.analysis.ledger.flagview import Flags, assumed_release, shown
 from llmedic.analysis.ledger.ranges import GIB
 from llmedic.analysis.ledger.vllm.settings import Settings as Degrees
@@ -86,8 +86,8 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
         geometry=geometry,
         problems=_problems(geometry, deployment, settings, weights, total, pool, cache),
         settings=_shown(settings, deployment),
-        notes=(*assumed_release(deployment), *geometry.unsure, *_notes(geometry)),
-        gaps=_gaps(total, cell),
+        notes=(*assumed_release(deployment), *geometry.unsure, *nocache.notes(geometry), *_notes(geometry)),
+        gaps=_gaps(geometry, total, cell),
     )
 
 
@@ -293,11 +293,11 @@ def _notes(geometry: Geometry) -> tuple[str, ...]:
     return ("TGI keeps every token in layers with a window",) if windows else ()
 
 
-def _gaps(total: Term | None, cell: float) -> tuple[Gap, ...]:
+def _gaps(geometry: Geometry, total: Term | None, cell: float) -> tuple[Gap, ...]:
     found = []
     if total is None:
         found.append(Gap(what="memory of the card", why="no card was named", how="--gpu NAME, or nvidia-smi"))
-    if not cell:
+    if not cell and nocache.keeps_cache(geometry):
         why = "TGI's cache for latent attention and recurrent layers follows other rules"
         found.append(Gap(what="size of the KV cache", why=why, how="the log line 'Setting max batch total tokens to'"))
     return tuple(found)

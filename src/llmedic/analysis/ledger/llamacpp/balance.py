@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from llmedic.analysis.ledger import nocache
 from llmedic.analysis.ledger.flagview import assumed_release, shown
 from llmedic.analysis.ledger.llamacpp import buffers, cache, placement
 from llmedic.analysis.ledger.llamacpp import settings as flags
@@ -62,6 +63,7 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
     need = tightest(geometry, settings)
     where = placement.place(geometry, settings)
     starts = verdict(need, total)
+    keeps = nocache.keeps_cache(geometry)
     return Ledger(
         engine=deployment.engine or "llama.cpp",
         version=deployment.version,
@@ -71,14 +73,14 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
         total=total,
         requested=total,
         terms=_terms(need, geometry, settings),
-        pool=_exact("kv_cache", need.cache, _cache_arithmetic(geometry, settings)),
-        starts=starts,
+        pool=_exact("kv_cache", need.cache, _cache_arithmetic(geometry, settings)) if keeps else None,
+        starts=starts if keeps or starts == "no" else "unknown",
         outside=_outside(geometry, settings, where),
-        cache=_fit(geometry, settings),
+        cache=_fit(geometry, settings) if keeps else None,
         geometry=geometry,
         problems=problems(geometry, settings, total, starts, need=lambda one: tightest(geometry, one).size),
         settings=_shown(settings, deployment),
-        notes=(*_assumed(deployment), *settings.notes, *geometry.unsure, *_notes(settings)),
+        notes=(*_assumed(deployment), *settings.notes, *geometry.unsure, *nocache.notes(geometry), *_notes(settings)),
         gaps=_gaps(total),
     )
 

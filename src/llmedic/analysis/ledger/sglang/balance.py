@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from math import ceil
 
-from llmedic.analysis.ledger import ranges
+from llmedic.analysis.ledger import nocache, ranges
 from llmedic.analysis.ledger.flagview import Flags, assumed_release, shown
 from llmedic.analysis.ledger.ranges import GIB, MIB
 from llmedic.analysis.ledger.sglang import pool as pools
 from llmedic.analysis.ledger.sglang import settings as flags
 from llmedic.analysis.ledger.sglang.fraction import fraction
-from llmedic.analysis.ledger.sglang.problems import Static, problems
+from llmedic.analysis.ledger.sglang.problems import Static, problems, undivided
 from llmedic.analysis.ledger.sglang.settings import Settings
 from llmedic.analysis.ledger.vllm.settings import Settings as Degrees
 from llmedic.analysis.ledger.vllm.weights import stage_weights
@@ -40,10 +40,12 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
     static = _static(geometry, settings, deployment, total)
 
     def verdict(changed: Deployment) -> Starts:
-        return _starts(_static(geometry, flags.resolve(geometry, changed, smi), changed, total))
+        other = flags.resolve(geometry, changed, smi)
+        return _starts(geometry, other, _static(geometry, other, changed, total))
 
     one = pools.cells(geometry, settings)
-    cache = _cache(one, static, settings) if static and static.pool.high > 0 else None
+    keeps = nocache.keeps_cache(geometry)
+    cache = _cache(one, static, settings) if keeps and static and static.pool.high > 0 else None
     return Ledger(
         engine="sglang",
         version=deployment.version,
@@ -54,15 +56,18 @@ def ledger(geometry: Geometry, deployment: Deployment, total: Term | None) -> Le
         requested=_requested(static) if static else None,
         terms=_terms(static, settings) if static else (_weights(geometry, settings),),
         pool=Term(id="kv_cache", size=static.pool, basis="computed", how="static share less the terms above")
-        if static
+        if static and (keeps or static.pool.high <= 0)
         else None,
-        starts=_starts(static),
+        starts=_starts(geometry, settings, static),
         outside=_outside(static, settings, cache) if static else (),
         cache=cache,
         geometry=geometry,
-        problems=problems(geometry, deployment, settings, static, one, cache, verdict) if static else (),
+        problems=(
+            *undivided(geometry, deployment, settings),
+            *(problems(geometry, deployment, settings, static, one, cache, verdict) if static else ()),
+        ),
         settings=_shown(settings, deployment, static),
-        notes=(*assumed_release(deployment), *geometry.unsure, *_notes(geometry, settings)),
+        notes=(*assumed_release(deployment), *geometry.unsure, *nocache.notes(geometry), *_notes(geometry, settings)),
         gaps=()
         if total
         else (Gap(what="memory of the card", why="no card was named", how="--gpu NAME, or nvidia-smi"),),
@@ -105,7 +110,10 @@ def _weights(geometry: Geometry, settings: Settings) -> Term:
         expert_parallel=settings.expert_parallel,
         speculative_tokens=settings.draft_tokens,
     )
-    stages = (stage_weights(geometry, degrees, stage, "") for stage in range(settings.pipeline))
+    stages = (
+        stage_weights(geometry, degrees, stage, "")
+        for stage in range(min(settings.pipeline, len(geometry.layers) or 1))
+    )
     return max(stages, key=lambda term: term.size.likely)
 
 
@@ -169,11 +177,15 @@ def _cache(one: pools.Cells, static: Static, settings: Settings) -> CacheFit:
     )
 
 
-def _starts(static: Static | None) -> Starts:
+def _starts(geometry: Geometry, settings: Settings, static: Static | None) -> Starts:
+    if settings.pipeline > max(len(geometry.layers), 1):
+        return "no"
     if static is None:
         return "unknown"
     if static.pool.high <= 0:
         return "no"
+    if not nocache.keeps_cache(geometry):
+        return "unknown"
     return "yes" if static.pool.low > 0 else "perhaps"
 
 

@@ -14,6 +14,7 @@ from llmedic.analysis.ledger.sglang.pool import Cells
 from llmedic.analysis.ledger.sglang.settings import Settings
 from llmedic.analysis.ledger.trial import Verdict
 from llmedic.analysis.ledger.vllm.variants import Values
+from llmedic.knowledge import flags
 from llmedic.model.deployment import Deployment
 from llmedic.model.geometry import Geometry
 from llmedic.model.ledger import CacheFit, Problem, Range, Term
@@ -55,6 +56,18 @@ def problems(
     if cache is not None and 0 < cache.printed_tokens.likely < settings.context:
         found.append(_too_long(settings, cache))
     return tuple(found)
+
+
+def undivided(geometry: Geometry, deployment: Deployment, settings: Settings) -> tuple[Problem, ...]:
+    """More pipeline stages than layers."""
+    layers = len(geometry.layers)
+    if settings.pipeline <= max(layers, 1):
+        return ()
+    text = f"{layers} layers cannot be divided over {settings.pipeline} pipeline stages"
+    flag = flags.typed("pipeline_parallel_size", deployment.engine, deployment.version)
+    most = min(layers, deployment.hardware.count or layers)
+    change = f"{flag} {max(most // settings.tensor, 1)}" if flag else ""
+    return (Problem(severity="critical", starts="no", text=text, change=change),)
 
 
 def _no_room(
