@@ -317,3 +317,10 @@ def test_a_model_of_an_unknown_kind_gets_no_confident_number(
     assert code == 3
     assert (document["starts"], document["cache"]) == ("unknown", None)
     assert any("cache" in gap["what"] for gap in document["gaps"])
+
+
+def test_more_cards_than_any_server_has_are_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["ledger", "Qwen3-8B", "--gpu", "H100", "--gpus", "1000000000"]) == 2
+    assert "1000000000 is not in the range 1<=x<=4096" in capsys.readouterr().err
+    assert main.main(["ledger", "Qwen3-8B", "--gpu", "1000000x H100"]) == 2
+    assert capsys.readouterr().err.startswith("error: 1000000x H100: not an accelerator")

@@ -480,3 +480,9 @@ def test_a_digest_says_what_the_whole_log_says(tmp_path_factory: pytest.TempPath
     assert [(event.id, event.count, event.is_echo) for event in digest.events] == [
         (event.id, event.count, event.is_echo) for event in whole.events
     ]
+
+
+@pytest.mark.parametrize(("said", "count"), [("2", 2), ("1000000000", None)])
+def test_devices_are_counted_as_far_as_a_machine_can_have_them(said: str, count: int | None) -> None:
+    found = logs.read_text(f"ggml_cuda_init: found {said} CUDA devices:")
+    assert found.deployment.hardware.count == count

@@ -20,6 +20,8 @@ GOALS = ("max-num-seqs", "max-model-len", "gpu-memory-utilization", "tensor-para
 _SEVERITIES = ("info", "warning", "critical")
 _SEVERITY_OF = {"no": {"critical"}, "perhaps": {"warning"}}
 _COUNT = click.IntRange(min=1)
+_CARDS = click.IntRange(min=1, max=4096)
+"""Of one server: more than any has."""
 
 
 class _LogFile(click.Path):
@@ -39,7 +41,7 @@ _LOG = _LogFile(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 _ledger_options = options.combine(
     click.argument("model", default="", metavar="[MODEL]"),
     click.option("--gpu", default="", metavar="NAME|SIZE", help='A card ("H100", "8x H200") or its memory ("24GiB").'),
-    click.option("--gpus", "count", type=_COUNT, metavar="N", help="Cards in the machine."),
+    click.option("--gpus", "count", type=_CARDS, metavar="N", help="Cards in the machine."),
     click.option("--tp", type=_COUNT, metavar="N", help="Tensor parallel size, whatever the engine calls it."),
     click.option("--pp", type=_COUNT, metavar="N", help="Pipeline parallel size."),
     click.option("--engine", type=click.Choice(engineflags.ENGINES), help="[default: vllm; llama.cpp for a .gguf]"),
