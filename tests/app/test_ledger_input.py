@@ -8,7 +8,7 @@ import pytest
 
 from llmedic.app import ledger
 from llmedic.app.request import LedgerRequest
-from llmedic.errors import UsageError
+from llmedic.errors import CallerError, UsageError
 from llmedic.report.ledger import html, json, markdown, terminal
 
 
@@ -43,3 +43,30 @@ def test_the_password_and_the_token_in_a_models_address_are_not_shown(tmp_path: 
         for shown in (json.render(report), html.render(report), markdown.render(report), terminal.render(report)):
             assert "p4ssw0rd" not in shown
             assert "s3cr3t" not in shown
+
+
+NONSENSE = [
+    ("max_seq_len=16000", "max_seq_len=x", "max_model_len"),
+    ("tensor_parallel_size=1", "tensor_parallel_size=-1", "tensor_parallel_size"),
+    ("'block_size': 128", "'block_size': 'x'", "block_size"),
+    ("kv_cache_dtype=auto", "kv_cache_dtype=nosuch", "kv_cache_dtype"),
+]
+
+
+@pytest.mark.parametrize(("printed", "damaged", "name"), NONSENSE)
+def test_a_setting_of_the_log_that_makes_no_sense_is_a_gap(
+    tmp_path: Path, printed: str, damaged: str, name: str
+) -> None:
+    path = log(tmp_path, ("'max_model_len': 16000, ", ""), (printed, damaged))
+    report = ledger.run(LedgerRequest(log=path, gpu="H100"))
+
+    (gap,) = [gap for gap in report.ledger.gaps if gap.what == name]
+    assert "makes no sense" in gap.why
+    assert report.ledger.pool is not None
+    assert "日志" in json.render(report, lang="zh")
+
+
+def test_a_typed_setting_that_makes_no_sense_is_refused_beside_a_log(tmp_path: Path) -> None:
+    path = log(tmp_path, ("max_seq_len=16000", "max_seq_len=x"))
+    with pytest.raises(CallerError, match="max_model_len"):
+        ledger.run(LedgerRequest(log=path, gpu="H100", flags=("--max-model-len", "many")))

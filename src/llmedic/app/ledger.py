@@ -15,7 +15,7 @@ from llmedic.app import evidence
 from llmedic.app.request import LedgerRequest
 from llmedic.knowledge import accelerators, launchers, models
 from llmedic.model.deployment import Deployment, Flag, HardwareFacts, ModelFacts
-from llmedic.model.evidence import Evidence
+from llmedic.model.evidence import Evidence, Gap
 from llmedic.model.ledger import LedgerReport
 from llmedic.model.raw import Raw
 
@@ -34,6 +34,34 @@ def run(request: LedgerRequest) -> LedgerReport:
     """
     request = _launched(request)
     found = evidence.of(_raws(request))
+    gaps: list[Gap] = []
+    while True:
+        try:
+            report = _account(request, found)
+        except errors.CallerError as error:
+            wrong = _damaged(error, found.deployment)
+            if wrong is None:
+                raise
+            found = replace(found, deployment=_without(found.deployment, wrong))
+            gaps.append(
+                Gap(what=wrong, why=f"its value in the log makes no sense: {error.message}", how="give the flag itself")
+            )
+        else:
+            return replace(report, ledger=replace(report.ledger, gaps=(*report.ledger.gaps, *gaps)))
+
+
+def _damaged(error: errors.CallerError, said: Deployment) -> str | None:
+    """The setting that a complaint is about, where the log says it and nobody typed it; None for any other."""
+    about = error.message.replace(" ", "_")
+    printed = (flag.name for flag in deployed.trusted(said).flags if flag.origin == "log")
+    return max((name for name in printed if about.startswith(name)), key=len, default=None)
+
+
+def _without(said: Deployment, name: str) -> Deployment:
+    return replace(said, flags=tuple(flag for flag in said.flags if flag.name != name))
+
+
+def _account(request: LedgerRequest, found: Evidence) -> LedgerReport:
     said = deployed.trusted(found.deployment)
     _refuse_another_engine(request, said)
     deployment = _deployment(request, said)

@@ -33,8 +33,9 @@ class Flags:
         return default if found is None else _said(found)
 
     def number(self, *names: str, default: float = 0.0, low: float = 0.0) -> float:
-        """As a number. Raises InputError when it is none, or below `low`."""
-        found = self.value(*names)
+        """As a number. Raises InputError when it is none, below `low`, or beyond what a server can have."""
+        name = next((name for name in names if self.given(name)), names[0])
+        found = self.value(name)
         if found is None:
             return default
         try:
@@ -42,12 +43,10 @@ class Flags:
         except OverflowError:
             number = float("inf")
         except ValueError:
-            raise InputError(
-                f"{names[0]}: {found!r} is not a number", hint="give a number, such as 8192 or 0.9"
-            ) from None
+            raise InputError(f"{name}: {found!r} is not a number", hint="give a number, such as 8192 or 0.9") from None
         if number < low or not possible(number):
             hint = f"give a number from {low:g} up" if number < low else f"give a number below {LARGEST:g}"
-            raise InputError(f"{names[0]}: {_said(found)} is out of range", hint=hint)
+            raise InputError(f"{name}: {_said(found)} is out of range", hint=hint)
         return number
 
     def count(self, *names: str, default: int = 0, low: int = 0) -> int:
