@@ -70,3 +70,11 @@ def test_a_typed_setting_that_makes_no_sense_is_refused_beside_a_log(tmp_path: P
     path = log(tmp_path, ("max_seq_len=16000", "max_seq_len=x"))
     with pytest.raises(CallerError, match="max_model_len"):
         ledger.run(LedgerRequest(log=path, gpu="H100", flags=("--max-model-len", "many")))
+
+
+def test_a_name_and_a_release_without_end_are_cut(tmp_path: Path) -> None:
+    path = log(tmp_path, ("Qwen/Qwen3-0.6B", "Qwen/" + "9" * 400), ("0.11.0", "0.11." + "9" * 400))
+    report = ledger.run(LedgerRequest(log=path, gpu="H100"))
+    assert len(report.model_name) == 200
+    assert len(report.ledger.version) < 100
+    assert "9" * 200 not in json.render(report)

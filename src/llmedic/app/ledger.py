@@ -20,6 +20,8 @@ from llmedic.model.ledger import LedgerReport
 from llmedic.model.raw import Raw
 
 GIB = 2**30
+NAME_CHARS = 200
+"""Of a model's name: two parts of at most 96 on the hub, or a path."""
 _NAME_AND_SIZE = re.compile(r"(.*\S)\s+(\d+(?:\.\d+)?\s*[MGT]i?B)", re.IGNORECASE)
 """A card with its total as a log printed it, or of an unusual size: "RTX 4090 23.53GiB"."""
 SHAPE = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
@@ -79,10 +81,11 @@ def _account(request: LedgerRequest, found: Evidence) -> LedgerReport:
 
 
 def _shown(name: str) -> str:
-    """A model's name as it may be shown: without the password or the token of an address."""
+    """A model's name as it may be shown: without the password or the token of an address, and of a sane length."""
     from llmedic.collect import redact
 
-    return redact.text(name)
+    shown = redact.text(name)
+    return shown if len(shown) <= NAME_CHARS else shown[: NAME_CHARS - 1] + "…"
 
 
 def _launched(request: LedgerRequest) -> LedgerRequest:

@@ -26,6 +26,9 @@ from llmedic.model.numbers import possible
 TEXT_CHARS = 600
 """An event's text is for a person to recognise the line, not to keep it."""
 
+NAME_CHARS = 96
+"""Of a card's name or a release: none is longer."""
+
 _SCALES = {
     "_pct": ("_ratio", 0.01),
     "_ms": ("_s", 0.001),
@@ -264,4 +267,5 @@ def _fields(match: re.Match[str]) -> dict[str, str | float]:
 
 
 def _text(value: str | float) -> str:
-    return f"{value:g}" if isinstance(value, float) else value
+    """A name or a release as it may be shown: damage in a log makes them of any length."""
+    return f"{value:g}" if isinstance(value, float) else value[:NAME_CHARS]
