@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.analysis.ledger.servers import deployment, variants
 
-from llmedic.analysis.ledger import subject
+from llmedic.analysis.ledger import account, subject
 from llmedic.analysis.ledger.ranges import GIB, exact
 from llmedic.analysis.ledger.vllm import balance
 from llmedic.errors import UsageError
-from llmedic.model.deployment import Deployment
+from llmedic.model.deployment import Deployment, HardwareFacts, ModelFacts
 from llmedic.model.ledger import Ledger, Range
 
 
@@ -135,3 +135,14 @@ def test_a_length_that_fits_itself_is_the_models_own_where_that_fits_and_of_no_u
 def test_releases_before_know_no_length_that_fits_itself() -> None:
     with pytest.raises(UsageError, match=r"of vLLM 0\.14 and later"):
         ledger(deployment("Qwen3-8B", "H100", "0.13.0", max_model_len="auto"))
+
+
+def test_a_model_that_keeps_no_cache_is_not_told_that_it_does_not_start() -> None:
+    config = {
+        "model_type": "bert", "architectures": ["BertModel"], "num_hidden_layers": 12, "num_attention_heads": 12,
+        "hidden_size": 768, "intermediate_size": 3072, "vocab_size": 30522, "max_position_embeddings": 512,
+    }  # fmt: skip
+    hardware = HardwareFacts(accelerator="NVIDIA L4")
+    found = account.of(Deployment(engine="vllm", model=ModelFacts(config=config), hardware=hardware)).ledger
+    assert (found.starts, found.pool, found.cache, found.problems) == ("unknown", None, None, ())
+    assert "the model keeps no KV cache: nothing to size" in found.notes

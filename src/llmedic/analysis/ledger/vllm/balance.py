@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from llmedic.analysis.ledger import nocache
 from llmedic.analysis.ledger.ranges import gib
 from llmedic.analysis.ledger.vllm import cache, problems
 from llmedic.analysis.ledger.vllm.candidate import Candidate, Load
@@ -62,10 +63,11 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
     memory = server.memory()
     pool = _pool(memory, card, known)
     found: tuple[Problem, ...] = ()
-    if pool is not None and server.geometry.familiar:
+    judged = server.geometry.familiar and nocache.keeps_cache(server.geometry)
+    if pool is not None and judged:
         found = problems.of(Variants(candidate=server, deployment=deployment, free_bytes=known.free_bytes, load=load))
     fit = None
-    if pool is not None and server.geometry.familiar and not server.plan().refusal and server.plan().counts:
+    if pool is not None and judged and not server.plan().refusal and server.plan().counts:
         fit = cache.fit(server.plan(), pool.size, server.settings.max_model_len)
     return Ledger(
         engine="vllm",
@@ -77,14 +79,22 @@ def ledger(server: Candidate, deployment: Deployment, card: Card | None, known: 
         requested=_known(memory.requested, known) if card else None,
         terms=tuple(_known(term, known) for term in memory.terms),
         outside=tuple(_known(term, known) for term in memory.outside),
-        pool=pool,
-        starts=problems.verdict(server, found) if pool is not None and server.geometry.familiar else "unknown",
+        pool=pool if nocache.keeps_cache(server.geometry) else None,
+        starts=problems.verdict(server, found) if pool is not None and judged else "unknown",
         cache=fit,
         geometry=server.geometry,
         problems=found,
-        notes=(*deployment.model.notes, *server.settings.notes, *_length(server, pool), *server.geometry.unsure),
+        notes=tuple(_notes(server, deployment, pool)),
         gaps=tuple(_gaps(server, card)),
     )
+
+
+def _notes(server: Candidate, deployment: Deployment, pool: Term | None) -> Iterator[str]:
+    yield from deployment.model.notes
+    yield from server.settings.notes
+    yield from _length(server, pool)
+    yield from server.geometry.unsure
+    yield from nocache.notes(server.geometry)
 
 
 def _gaps(server: Candidate, card: Card | None) -> Iterator[Gap]:
