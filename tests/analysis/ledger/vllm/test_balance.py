@@ -146,3 +146,13 @@ def test_a_model_that_keeps_no_cache_is_not_told_that_it_does_not_start() -> Non
     found = account.of(Deployment(engine="vllm", model=ModelFacts(config=config), hardware=hardware)).ledger
     assert (found.starts, found.pool, found.cache, found.problems) == ("unknown", None, None, ())
     assert "the model keeps no KV cache: nothing to size" in found.notes
+
+
+def test_weights_under_a_quantisation_that_nobody_knows_may_be_four_bits_wide() -> None:
+    known = deployment("Qwen3-8B", "H100", "0.19.0")
+    config = {**known.model.config, "quantization_config": {"quant_method": "zzz", "bits": 3}}
+    found = ledger(
+        Deployment(engine="vllm", version="0.19.0", model=ModelFacts(config=config), hardware=known.hardware)
+    )
+    weights = next(term.size for term in found.terms if term.id == "weights")
+    assert weights.low < 4.2 * GIB < 15 * GIB < weights.high

@@ -50,11 +50,12 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
     drafted = drafts.drafts(shape)
     weights = weigh.parts(layers, around, scheme, bytes_each)
     draft_weights = weigh.draft_parts(drafted, scheme, bytes_each, first=shape.layers)
-    doubts = (*uncounted, *scheme.unsure)
+    doubts, width_known = (*uncounted, *scheme.unsure), scheme.width_known
     if measured.usable(model.tensors) and not scheme.online:
         stored = weigh.parts(layers, around, scheme, bytes_each, stored=True)
         files = measured.Files(model.tensors, 0 if scheme.method == "gguf" else bytes_each, shape.layers)
         weights, draft_weights, doubts = files.correct(weights, stored), files.correct_drafts(draft_weights), ()
+        width_known = True
     total = sum(part.parameters for part in weights)
     if total > MOST_PARAMETERS:
         raise fault(f"its fields make {total:.1e} parameters, more than any model has")
@@ -84,6 +85,7 @@ def of(model: ModelFacts, *, quantization: str = "", dtype: str = "") -> Geometr
         draft_layers=tuple(layer.cache for layer in drafted if layer.cache),
         draft_weights=draft_weights,
         familiar=kind in FAMILIES,
+        width_known=width_known,
         unsure=(*unknown, *doubts),
     )
 

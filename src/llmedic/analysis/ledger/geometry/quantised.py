@@ -25,6 +25,7 @@ class Scheme:
     method        as `Geometry.quantization` gives it; "" for none
     groups        which modules are stored how, first match wins; None: every linear layer
     ignored       modules that are not quantised; kept: parts that never are; only: the parts that are ((): all)
+    width_known   False: how narrow the weights are stored is not said in words that are known
     online        it happens while a checkpoint of another width is loaded
     """
 
@@ -34,6 +35,7 @@ class Scheme:
     kept: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
+    width_known: bool = True
     online: bool = False
 
     @property
@@ -103,6 +105,7 @@ def _checkpoint(section: Fields) -> Scheme:
         return Scheme(
             method=method[:40],
             unsure=(_unknown(method),),
+            width_known=False,
         )
     return READERS[method](section)
 
@@ -118,7 +121,8 @@ def _unknown(method: str) -> str:
 def _gguf(section: Fields) -> Scheme:
     """Every tensor has a type of its own, which only the file says."""
     del section
-    return Scheme(method="gguf", unsure=("a GGUF file's weights are counted as if they were not quantised",))
+    return Scheme(method="gguf", unsure=("a GGUF file's weights are counted as if they were not quantised",),
+                  width_known=False)  # fmt: skip
 
 
 def _fp8(section: Fields) -> Scheme:
@@ -270,6 +274,7 @@ def _modelopt(section: Fields) -> Scheme:
     return Scheme(
         method="modelopt",
         unsure=(_unknown(algorithm),),
+        width_known=False,
     )
 
 
