@@ -44,7 +44,8 @@ def why(failure: Failure, whole: Ledger, deployment: Deployment, draw: Draw) -> 
 
 def _arithmetic(whole: Ledger) -> str:
     """The ledger's word: what is taken, and of what."""
-    taken = " + ".join(gib(term.size) for term in (*whole.terms, *((whole.pool,) if whole.pool else ())))
+    cache = (whole.pool,) if whole.pool is not None and whole.pool.size.low > 0 else ()
+    taken = " + ".join(gib(term.size) for term in (*whole.terms, *cache))
     if whole.total is None:
         return f"by the ledger {taken} are needed"
     text = f"by the ledger {taken} are needed of the {gib(whole.total.size)} of the device"

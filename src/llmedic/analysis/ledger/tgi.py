@@ -243,7 +243,7 @@ def _no_room(
         return "no" if refused(changed) else _tried(geometry, resolve(geometry, changed), total)
 
     severity: Severity = "critical" if certain else "warning"
-    change = trial.first(_prefills(settings), deployment, verdict)
+    change = trial.first(_prefills(settings, Flags(deployment).count("max_input_tokens")), deployment, verdict)
     if change:
         return Problem(severity=severity, text=text, cause="prefill-budget-activation-oom", change=change)
     change = trial.first(trial.wider(geometry, deployment, settings.shards), deployment, verdict)
@@ -259,11 +259,12 @@ def _tried(geometry: Geometry, settings: Settings, total: Term) -> Starts:
     return _starts(settings, pool, _cache(settings, cell, pool))
 
 
-def _prefills(settings: Settings) -> Iterator[Values]:
+def _prefills(settings: Settings, longest_input: int) -> Iterator[Values]:
+    """Smaller prefills, and inputs no longer than them, which the launcher asks for."""
     tokens = settings.prefill_tokens
     while tokens > _LEAST_PREFILL:
         tokens //= 2
-        yield {"max_prefill_tokens": tokens}
+        yield {"max_prefill_tokens": tokens} | ({"max_input_tokens": tokens} if longest_input > tokens else {})
 
 
 def refused(deployment: Deployment) -> bool:
