@@ -7,13 +7,18 @@ here. `{}` stands for what changes (a number, a name, another phrase).
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from llmedic.knowledge import load, schema
 
 _FILE = "phrases.yaml"
 _MOST_CHARS = 400
 """A longer text is somebody's log, not a phrase of ours."""
+_WORD = re.compile("[A-Za-z]{2,}")
+_FEW_WORDS = 2
+"""A phrase with fewer words of its own ("{} for {}") fits sentences that it does not mean."""
+_ENGLISH = re.compile(r"(?<![\w./=-])[a-z]+(?:,? [a-z]+){2,}(?![\w./=-])")
+"""Three plain words in a row: a sentence that has no Chinese yet, which no phrase may take to pieces."""
 
 
 class Phrase(schema.Record, frozen=True):
@@ -25,14 +30,19 @@ class Phrase(schema.Record, frozen=True):
 
 def chinese(text: str) -> str:
     """The phrase in Chinese, its parts too; the text itself where none is known."""
-    if not text or len(text) > _MOST_CHARS:
-        return text
+    return text if not text or len(text) > _MOST_CHARS else _looked_up(text)
+
+
+@lru_cache(maxsize=4096)
+def _looked_up(text: str) -> str:
     whole = _whole().get(text)
     if whole is not None:
         return whole
-    for pattern, zh in _patterns():
+    for pattern, zh, is_wide in _patterns():
         if match := pattern.fullmatch(text):
-            return zh.format(*(chinese(part) for part in match.groups()))
+            parts = [chinese(part) for part in match.groups()]
+            if not (is_wide and any(map(_ENGLISH.search, parts))):
+                return zh.format(*parts)
     return text
 
 
@@ -48,9 +58,13 @@ def _whole() -> dict[str, str]:
 
 
 @cache
-def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+def _patterns() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
     return tuple(
-        (re.compile("(.+?)".join(map(re.escape, phrase.id.split("{}"))), re.DOTALL), phrase.zh)
+        (
+            re.compile("(.+?)".join(map(re.escape, phrase.id.split("{}"))), re.DOTALL),
+            phrase.zh,
+            len(_WORD.findall(phrase.id)) < _FEW_WORDS,
+        )
         for phrase in phrases()
         if "{" in phrase.id
     )
