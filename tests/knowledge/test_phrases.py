@@ -42,6 +42,23 @@ def test_parts_are_phrases_too() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "room for what nobody has put into Chinese",
+        "some words of it - and some other words",
+        "whatever is left of it at 4 requests of 8,192 tokens",
+    ],
+)
+def test_a_wide_phrase_takes_no_sentence_to_pieces(text: str) -> None:
+    assert phrases.chinese(text) == text
+
+
+def test_a_wide_phrase_takes_what_has_a_phrase_of_its_own() -> None:
+    assert phrases.chinese("weights - activation peak") == "权重 - 激活峰值"
+    assert phrases.chinese("61.02 GiB x 0.92") == "61.02 GiB × 0.92"
+
+
 @given(st.text(max_size=600))
 def test_any_text_is_taken(text: str) -> None:
     assert isinstance(phrases.chinese(text), str)

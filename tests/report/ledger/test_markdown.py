@@ -16,7 +16,7 @@ def test_the_parts_stand_in_order() -> None:
     text = markdown.render(DOES_NOT)
     order = [
         "# LLMedic ledger: it does not start",
-        "**65.2 (64.9–65.5) GiB are missing",
+        "**65.2 GiB (64.9–65.5) are missing",
         "> **CRITICAL**: weights of 131.43 GiB do not fit into 71.26 GiB (`llmedic explain weights-do-not-fit`)",
         "> would fit: `--tensor-parallel-size 4`",
         "| device memory | 79.18 |",

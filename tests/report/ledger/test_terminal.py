@@ -32,7 +32,7 @@ def test_what_matters_comes_first() -> None:
     order = [
         "LLMedic ledger: it does not start",
         "Llama-3.3-70B, 1 x H100 80GB, vllm 0.11.0",
-        "65.2 (64.9–65.5) GiB are missing",
+        "65.2 GiB (64.9–65.5) are missing",
         "CRITICAL  weights of 131.43 GiB do not fit",
         "llmedic explain weights-do-not-fit",
         "would fit: --tensor-parallel-size 4",

@@ -50,8 +50,9 @@ def test_a_label_says_the_same_in_both_languages(key: str) -> None:
     ("report", "lang", "text"),
     [
         (FITS, "en", "KV cache 5.3 GiB (4.1–6.1): 1.4 (1.1–1.6) requests of 16,000 tokens at once"),
-        (FITS, "zh", "KV cache 5.3 GiB (4.1–6.1)：同时容纳 1.4 (1.1–1.6) 个 16,000 token 的请求"),
-        (DOES_NOT, "en", "65.2 (64.9–65.5) GiB are missing before the first block of KV cache"),
+        (FITS, "zh", "KV cache 5.3（4.1–6.1）GiB：同时容纳 1.4（1.1–1.6）个 16,000 token 的请求"),
+        (DOES_NOT, "en", "65.2 GiB (64.9–65.5) are missing before the first block of KV cache"),
+        (DOES_NOT, "zh", "还没分到第一个 KV 块，就已缺 65.2（64.9–65.5）GiB"),
         (UNKNOWN, "en", "The size of the KV cache is not known."),
         (UNKNOWN, "zh", "KV cache 大小未知。"),
         (PRINTED, "en", "KV cache 35.34 GiB: 3.53 requests of 131,072 tokens at once"),

@@ -69,7 +69,7 @@ def drawing(ledger: Ledger, lang: Lang) -> str:
         return ""
     title = say("map" if ledger.devices <= 1 else "map.of", lang, devices=ledger.devices)
     said = say("semicolon", lang).join(
-        f"{words.term_name(row.term.id, lang)} {numbers.size(row.term.size)}" for row in lines
+        f"{words.term_name(row.term.id, lang)} {words.sentence(numbers.size(row.term.size), lang)}" for row in lines
     )
     rows = (_row(row, number, _BARS / extent, lang) for number, row in enumerate(lines))
     return "\n".join(
@@ -86,7 +86,7 @@ def drawing(ledger: Ledger, lang: Lang) -> str:
 def _row(row: chart.Row, number: int, scale: float, lang: Lang) -> str:
     top = number * _ROW
     middle = top + _ROW // 2 + 5
-    name, size = words.term_name(row.term.id, lang), numbers.size(row.term.size)
+    name, size = words.term_name(row.term.id, lang), words.sentence(numbers.size(row.term.size), lang)
     share = say("comma", lang) + numbers.percent(row.share) if row.share is not None else ""
     kind = "missing" if row.missing else row.kind
     end = row.stop if row.missing else row.sure

@@ -109,8 +109,8 @@ LABELS: dict[str, tuple[str, str]] = {
     # sentences
     "pool": ("KV cache {size}", "KV cache {size}"),
     "pool.missing": (
-        "{size} GiB are missing before the first block of KV cache",
-        "还没分到第一个 KV 块，就已缺 {size} GiB",
+        "{size} are missing before the first block of KV cache",
+        "还没分到第一个 KV 块，就已缺 {size}",
     ),
     "pool.unknown": ("The size of the KV cache is not known.", "KV cache 大小未知。"),
     "answer": (
@@ -141,11 +141,11 @@ LABELS: dict[str, tuple[str, str]] = {
 def say(key: str, lang: Lang, **parts: object) -> str:
     """The words for a key, its places filled in."""
     text = LABELS[key][lang == "zh"]
-    return text.format(**parts) if parts else text
+    return text.format(**parts).replace("） ", "）") if parts else text  # a wide bracket brings its own space
 
 
 def sentence(text: str, lang: Lang) -> str:
-    """A sentence of the analysis in the reader's language."""
+    """A sentence of the analysis, or a number with its interval, in the reader's language."""
     return phrases.chinese(text) if lang == "zh" else text
 
 
@@ -182,12 +182,12 @@ def answer(ledger: Ledger, lang: Lang) -> str:
     size = ledger.pool.size
     if size.likely < 0:
         lacking = Range(low=-size.high, likely=-size.likely, high=-size.low)
-        return say("pool.missing", lang, size=numbers.size(lacking).replace(" GiB", ""))
-    pool = say("pool", lang, size=numbers.size(size))
+        return say("pool.missing", lang, size=sentence(numbers.size(lacking), lang))
+    pool = say("pool", lang, size=sentence(numbers.size(size), lang))
     cache = ledger.cache
     if cache is None or not cache.max_model_len:
         return pool
-    often = numbers.often(cache.concurrency)
+    often = sentence(numbers.often(cache.concurrency), lang)
     return say("answer", lang, pool=pool, concurrency=often, length=f"{cache.max_model_len:,}")
 
 
@@ -195,23 +195,28 @@ def holds(cache: CacheFit, lang: Lang) -> Iterator[tuple[str, str]]:
     """What the KV cache holds: names and values."""
     each = numbers.plain_bytes(cache.bytes_per_block)
     key = "blocks.of" if cache.block_tokens > 1 else "blocks.cells"
-    blocks = say(key, lang, count=numbers.count(cache.blocks), tokens=f"{cache.block_tokens:,}", size=each)
+    blocks = say(
+        key, lang, count=sentence(numbers.count(cache.blocks), lang), tokens=f"{cache.block_tokens:,}", size=each
+    )
     if cache.groups > 1:
         blocks += say("blocks.groups", lang, count=cache.groups)
     yield say("blocks", lang), blocks
-    yield say("tokens-printed", lang), numbers.count(cache.printed_tokens)
+    yield say("tokens-printed", lang), sentence(numbers.count(cache.printed_tokens), lang)
     if cache.max_model_len:
         often = say(
             "concurrency.of",
             lang,
-            count=numbers.often(cache.concurrency),
+            count=sentence(numbers.often(cache.concurrency), lang),
             length=f"{cache.max_model_len:,}",
             blocks=f"{cache.blocks_per_request:,}",
         )
         yield say("concurrency", lang), often
     longest = cache.longest_request
     none = longest.high <= 0
-    yield say("longest", lang), say("longest.none" if none else "longest.of", lang, count=numbers.count(longest))
+    yield (
+        say("longest", lang),
+        say("longest.none" if none else "longest.of", lang, count=sentence(numbers.count(longest), lang)),
+    )
     yield say("per-token", lang), numbers.plain_bytes(cache.bytes_per_token)
 
 
@@ -231,15 +236,15 @@ def printed(report: LedgerReport, lang: Lang) -> Iterator[tuple[str, str, str, s
         exact = Range(low=item.value, likely=item.value, high=item.value)
         computed = residual = say("unknown", lang)
         if item.computed is not None and item.residual is not None:
-            computed = numbers.quantity(item.computed, item.unit)
+            computed = sentence(numbers.quantity(item.computed, item.unit), lang)
             residual = numbers.difference(item.residual, item.unit)
         yield term_name(item.id, lang), numbers.quantity(exact, item.unit), computed, residual
 
 
 def solution(one: Solution, lang: Lang) -> tuple[str, str, str]:
     """Goal as it is asked for, what to type, and what the KV cache then gets and holds."""
-    pool = say("pool", lang, size=numbers.size(one.pool)) if one.pool else ""
-    often = say("times", lang, count=numbers.often(one.concurrency)) if one.concurrency else ""
+    pool = say("pool", lang, size=sentence(numbers.size(one.pool), lang)) if one.pool else ""
+    often = say("times", lang, count=sentence(numbers.often(one.concurrency), lang)) if one.concurrency else ""
     key = f"goal.{one.goal}"
     goal = say(key, lang) if key in LABELS else one.goal
     return goal, one.change or say("none", lang), say("comma", lang).join(filter(None, (pool, often)))
@@ -252,7 +257,7 @@ def planned(plan: Planned, lang: Lang) -> tuple[list[str], list[tuple[str, ...]]
         heads.append(say("wanted-share", lang, count=f"{plan.concurrency:,}"))
     rows = []
     for key, cost in (("now", plan.now), ("then", plan.then)):
-        row = [say(key, lang), f"{cost.tokens:,}", f"{cost.blocks:,}", f"{cost.quick_blocks:,}", _requests(cost)]
+        row = [say(key, lang), f"{cost.tokens:,}", f"{cost.blocks:,}", f"{cost.quick_blocks:,}", _requests(cost, lang)]
         if plan.concurrency:
             row.append(_pool_share(cost, plan.concurrency))
         rows.append(tuple(row))
@@ -281,8 +286,8 @@ def settings(used: tuple[Setting, ...], lang: Lang) -> Iterator[tuple[str, str]]
         yield (say(key, lang) if key in LABELS else origin), say("comma", lang).join(said)
 
 
-def _requests(cost: ContextCost) -> str:
-    return numbers.count(cost.requests) if cost.requests.low >= 10 else numbers.times(cost.requests)
+def _requests(cost: ContextCost, lang: Lang) -> str:
+    return sentence(numbers.count(cost.requests) if cost.requests.low >= 10 else numbers.times(cost.requests), lang)
 
 
 def _pool_share(cost: ContextCost, wanted: int) -> str:
