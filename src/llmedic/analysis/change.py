@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil, floor
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,8 +15,10 @@ from llmedic.knowledge import flags
 from llmedic.knowledge.schema import Advice
 from llmedic.knowledge.texts import Lang
 from llmedic.model.deployment import FlagValue
-from llmedic.model.ledger import Problem
 from llmedic.model.verdict import Change
+
+if TYPE_CHECKING:
+    from llmedic.model.ledger import Problem
 
 DEFAULT_SEQS = 256.0
 """What vLLM admits when nobody says otherwise."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from llmedic.analysis.ledger.ranges import gib
 from llmedic.analysis.predicates import scheduling
 from llmedic.analysis.view import View, fact_of, statistic
 from llmedic.knowledge.texts import Lang
@@ -108,6 +107,8 @@ def _ledger(view: View) -> list[Disagreement]:
     slack = TOLERANCE * server.card.total_bytes.likely
     if computed.low - slack <= reported.likely <= computed.high + slack:
         return []
+    from llmedic.analysis.ledger.ranges import gib  # the ledger is there already
+
     first = Fact(name="KV cache as reported", value=gib(reported), source="log")
     second = Fact(name="KV cache by the ledger", value=gib(computed), source="ledger")
     return [Disagreement(about="KV pool", first=first, second=second, meaning="ledger")]

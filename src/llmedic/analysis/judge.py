@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from llmedic.analysis import change, crosscheck, findings, layers, limits, ranking, unseen
 from llmedic.analysis.predicates import comparison
@@ -15,8 +16,10 @@ from llmedic.knowledge.rules import Compiled
 from llmedic.knowledge.schema import CauseText, LogPattern
 from llmedic.knowledge.texts import Lang
 from llmedic.model.finding import Fact, Finding
-from llmedic.model.ledger import Problem
 from llmedic.model.verdict import SURE, Cause, Health, Verdict
+
+if TYPE_CHECKING:
+    from llmedic.model.ledger import Problem
 
 HEALTHY = "healthy"
 CANNOT_TELL = "cannot-tell"

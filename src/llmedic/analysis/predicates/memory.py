@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from llmedic.analysis.ledger.ranges import GIB, gib
 from llmedic.analysis.outcome import FALSE, Outcome, unknown
 from llmedic.analysis.view import View
 from llmedic.model.finding import Fact
 
 if TYPE_CHECKING:
     from llmedic.analysis.ledger.vllm.candidate import Candidate
+    from llmedic.model.ledger import Range
 
+GIB = 2**30
 NEEDED = ("the model (--model DIR)", "hardware.memory_gib")
 """What has to be known before the ledger can say anything. Its arithmetic is imported only where that is known."""
 SHARDS = "flag.tensor_parallel_size"
@@ -27,7 +28,7 @@ def weights_leave_no_room(view: View) -> Outcome:
         return FALSE
     weights = next(term for term in server.memory().terms if term.id == "weights")
     total = server.card.total_bytes
-    fact = Fact(name="weights per device", value=gib(weights.size), source="ledger", compared_to=gib(total))
+    fact = Fact(name="weights per device", value=_gib(weights.size), source="ledger", compared_to=_gib(total))
     return _decided(weights.size.low > total.high, weights.size.high < total.low, fact)
 
 
@@ -42,7 +43,7 @@ def ledger_leaves_no_cache(view: View) -> Outcome:
     taken = " - ".join(f"{term.size.likely / GIB:.2f}" for term in memory.terms)
     fact = Fact(
         name="KV cache by the ledger",
-        value=gib(pool),
+        value=_gib(pool),
         source="ledger",
         compared_to=f"{memory.requested.size.likely / GIB:.2f} - {taken} GiB",
     )
@@ -62,7 +63,7 @@ def longest_length_exceeds_the_cache(view: View) -> Outcome:
         name="one request of max_model_len",
         value=f"{needed / GIB:.2f} GiB",
         source="ledger",
-        compared_to=f"KV cache of {gib(pool)}",
+        compared_to=f"KV cache of {_gib(pool)}",
     )
     return _decided(not plan.fits(pool.high, length), plan.fits(pool.low, length), fact)
 
@@ -79,7 +80,7 @@ def graphs_do_not_fit_beside(view: View) -> Outcome:
         return FALSE
     fact = Fact(
         name="CUDA graphs beside the budget",
-        value=gib(memory.outside[0].size),
+        value=_gib(memory.outside[0].size),
         source="ledger",
         compared_to=f"{(server.card.total_bytes.likely - memory.requested.size.likely) / GIB:.2f} GiB left on the card",
     )
@@ -160,3 +161,9 @@ def _decided(surely: bool, surely_not: bool, fact: Fact) -> Outcome:
     if surely or surely_not:
         return Outcome(holds=surely, facts=(fact,))
     return unknown("a log of the start, for the exact size of the KV cache")
+
+
+def _gib(size: Range) -> str:
+    from llmedic.analysis.ledger.ranges import gib
+
+    return gib(size)
