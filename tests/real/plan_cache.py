@@ -124,7 +124,7 @@ def main() -> int:
     for question in json.load(sys.stdin):
         try:
             found.append(answer(question))
-        except (NotImplementedError, ValueError, AssertionError, ZeroDivisionError) as refused:
+        except (NotImplementedError, ValueError) as refused:
             found.append({"error": f"{type(refused).__name__}: {refused}"})
     json.dump(found, sys.stdout)
     return 0
