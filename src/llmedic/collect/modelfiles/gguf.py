@@ -178,9 +178,9 @@ class _Cursor:
         kind = f"<{code}"
         width = struct.calcsize(kind)
         self._need(self.at + width)
-        (found,) = struct.unpack_from(kind, self._data, self.at)
+        found: int = struct.unpack_from(kind, self._data, self.at)[0]
         self.at += width
-        return found  # type: ignore[no-any-return]
+        return found
 
     def text(self) -> str:
         """The next text."""
